@@ -158,8 +158,11 @@ export interface Decision {
   readonly policy: string;
   /** The names of the policies that denied. */
   readonly violated: readonly string[];
-  /** Why it was denied, if not by a limit. */
-  readonly reason?: "full" | "error" | "banned" | "denied";
+  /**
+   * Why it was denied, if not by what is used: the limiter or the list of reservations is full, the limiter failed, a ban holds,
+   * an exception denies the key, or open reservations alone are in the way, any of which may be settled for less.
+   */
+  readonly reason?: "full" | "error" | "banned" | "denied" | "reserved";
 }
 
 /** Other numbers of a policy, for one key. A field that the policy's algorithm lacks is ignored. */
@@ -254,22 +257,15 @@ export type StoredKey = string | number | { readonly bigint: string };
 /** A whole limiter as plain data. */
 export interface Snapshot {
   /** The version of the format. */
-  readonly version: 3;
+  readonly version: 4;
   /** The policies of the limiter. */
   readonly policies: readonly Policy[];
-  /** Every key with its states, a list of numbers for each policy. */
+  /**
+   * Every key with its rows. The first number of a row is the position of its policy, or after these one of `names`; the
+   * others are those of a stored row.
+   */
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
-  /**
-   * The open reservations: rows of the key's position, the policy's, four numbers of the id, start, end, ttl, amount, and
-   * the capacity and rate of the call that made it, or two zeros.
-   */
-  readonly open: readonly (readonly number[])[];
-  /**
-   * The states of shapes that no policy has: rows of the key's position, the name's (after the policies' those of
-   * `names`), the algorithm's, scale, how many numbers the state has, the state, and parts of open reservations.
-   */
-  readonly former: readonly (readonly number[])[];
-  /** The names of former shapes that no policy has. */
+  /** The names of rows that no policy has. */
   readonly names: readonly string[];
 }
 
@@ -283,18 +279,16 @@ export interface Shape {
   readonly scale: number;
 }
 
-/** A state with its shape, and the parts of reservations that are open under it. */
-export interface StoredState extends Shape {
-  /** The numbers of the state. */
-  readonly state: readonly number[];
-  /** Rows of four numbers of the id, start, end, ttl, amount, and capacity and rate of the call, or two zeros. */
-  readonly open: readonly (readonly number[])[];
-}
+/**
+ * A row: the name of its policy, and numbers: the position of the algorithm, `scale` or `per` (below 0 a unit of the calendar
+ * at its offset from UTC), when the row ends, how many numbers its state has, these, and the parts of open reservations.
+ */
+export type StoredRow = readonly [name: string, numbers: readonly number[]];
 
-/** One key's states as plain data, for a store outside the process. */
+/** One key's rows as plain data, for a store outside the process. */
 export interface State {
   /** The version of the format. */
-  readonly version: 3;
-  /** The states, of every shape that the key has. */
-  readonly states: readonly StoredState[];
+  readonly version: 4;
+  /** The rows, one for each shape that the key was used under lately. */
+  readonly rows: readonly StoredRow[];
 }

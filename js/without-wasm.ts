@@ -57,7 +57,7 @@ export type {
   Snapshot,
   State,
   StoredKey,
-  StoredState,
+  StoredRow,
   TokenBucketPolicy,
   UtcOffset,
   WindowPolicy,

@@ -45,16 +45,16 @@ pub(crate) trait Algorithm {
     fn followed(&self, view: &Self::View) -> bool;
     /// Returns how much of the limit is used, in whole hits, rounded up.
     fn used(&self, view: &Self::View) -> u64;
-    /// Adds `cost`, whether it fits or not.
+    /// Adds `cost`, whether it fits or not. From then on the state has the rate of this algorithm.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
-    /// Makes the state follow the numbers of this algorithm from now on. `inc` and settlements do not: they keep those of
-    /// the last charge.
-    fn adopt(&self, _view: &mut Self::View) {}
     /// Bounds a view that is charged next for a hit that counts even if it is denied: a flood of them must not make a
     /// state grow.
     fn bound(&self, _view: &mut Self::View) {}
     /// Gives back `cost`, but no more than is used. A window does not restart.
     fn refund(&self, view: &mut Self::View, cost: u64, now: u64);
+    /// Gives back `cost` of a hit, as far as it still counts at `now`, and never what others used. Returns what was given
+    /// back. The state is then at least that of a key which never had the hit.
+    fn undo(&self, state: &mut Self::State, cost: u64, charge: Charge, now: u64) -> u64;
     /// Makes the view that of an unused key. Returns the cost to charge so that `count` is used, or so that `count`
     /// tokens are left.
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
@@ -120,12 +120,9 @@ pub(crate) trait Algorithm {
                 let cost = self.wipe(view, count);
                 self.charge(view, cost, now);
             }
-            Act::Hit(_) | Act::Count(_) | Act::Inc(_) | Act::Charge(_) => {
+            Act::Hit(_) | Act::Count(_) | Act::Charge(_) => {
                 if matches!(act, Act::Count(_)) {
                     self.bound(view);
-                }
-                if !matches!(act, Act::Inc(_)) {
-                    self.adopt(view);
                 }
                 self.charge(view, act.amount(), now);
             }
@@ -187,6 +184,15 @@ pub(crate) struct Tried<V> {
     changes: bool,
 }
 
+/// When a hit was charged, and beside what: as much as an undo needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Charge {
+    /// The time of the hit by the clock.
+    pub(crate) at: u64,
+    /// The least level of a bucket under the hit's policies before the hit, in whole hits rounded down.
+    pub(crate) beside: u64,
+}
+
 /// A function that takes the numbers of a state one by one, and may run out of memory.
 pub(crate) type Push<'a> = &'a mut dyn FnMut(i64) -> Result<(), OutOfMemory>;
 
@@ -197,9 +203,7 @@ pub(crate) enum Act {
     Hit(u64),
     /// The same, but a denied cost is counted too.
     Count(u64),
-    /// Charges a cost whether it fits or not, and keeps the rate of the last charge.
-    Inc(u64),
-    /// Charges a hit that was decided before.
+    /// Charges a cost whether it fits or not.
     Charge(u64),
     /// Sets the count, or the tokens that are left.
     Set(u64),
@@ -215,7 +219,7 @@ impl Act {
     pub(crate) fn inc(cost: i64) -> Result<Self, Error> {
         let amount = cost.unsigned_abs();
         match (amount <= MAX, cost < 0) {
-            (true, false) => Ok(Self::Inc(amount)),
+            (true, false) => Ok(Self::Charge(amount)),
             (true, true) => Ok(Self::Refund(amount)),
             (false, _) => {
                 Err(Error::InvalidInc { found: if cost < 0 { Found::Described(NEGATIVE) } else { amount.into() } })
@@ -234,7 +238,6 @@ impl Act {
         match self {
             Self::Hit(amount)
             | Self::Count(amount)
-            | Self::Inc(amount)
             | Self::Charge(amount)
             | Self::Set(amount)
             | Self::Refund(amount) => amount,

@@ -15,13 +15,12 @@ use crate::growth::push;
 use crate::key::exceptions::Exceptions;
 use crate::key::open_reservations::Reserved;
 use crate::key::policy_states::Uncountable;
-use crate::key::shapes::{Afresh, LoadError, Shaped};
+use crate::key::rows::{LoadError, RowRef};
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
 use crate::policy::schema::MAX_TTL;
 use crate::policy::{build_algorithm, denied};
-use crate::store::ledger::is_storable;
-use crate::{Decision, Denied, MAX, Options, Settlement};
+use crate::{Decision, Denied, HitId, MAX, Options, Settlement};
 
 pub use one_key::OneKey;
 
@@ -29,7 +28,6 @@ pub use crate::error::wording::TEXTS;
 pub use crate::growth::OutOfMemory;
 pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::key::open_reservations::OPEN_ROW as OPEN_NUMBERS;
-pub use crate::key::shapes::MAX_FORMER;
 pub use crate::policy::costs::{AS_RESERVED, PositionCosts};
 pub use crate::policy::schema;
 pub use crate::store::record::VERSION as STORED_VERSION;
@@ -98,6 +96,8 @@ pub enum Failure {
     Full,
     /// Half of the keys that the limiter holds have exceptions.
     ManyExceptions,
+    /// The key has as many rows as a key outside the process may have.
+    ManyRows,
     /// The cost or count is invalid.
     Amount,
     /// The policies of a call do not match.
@@ -133,8 +133,9 @@ impl From<SlotError> for Failure {
 /// The most slots that [`SlotLimiter::clean`] frees at once, so that the list of moves stays short.
 const CLEANED_AT_ONCE: u32 = 64;
 
-/// States by slot. After each operation the caller reads [`SlotLimiter::moves_part`]: it removes the keys of the freed slots,
-/// only then assigns the taken slot to the key of the operation, and calls [`SlotLimiter::acknowledge`].
+/// States by slot. After each operation, whether it failed or not, the caller asks [`SlotLimiter::has_moved`]. If so, it reads
+/// [`SlotLimiter::moves_part`]: it removes the keys of the freed slots, only then assigns the taken slot to the key of the
+/// operation, and calls [`SlotLimiter::acknowledge`].
 #[derive(Debug)]
 pub struct SlotLimiter {
     slots: Slots,
@@ -152,9 +153,7 @@ impl SlotLimiter {
         reports: bool,
         stored: bool,
     ) -> Result<Self, Failure> {
-        if stored && let Some(position) = algorithms.iter().position(|algorithm| !is_storable(algorithm)) {
-            return Err(Failure::At(position));
-        }
+        check_reachable(&algorithms, stored)?;
         let denied = denied(&algorithms, choice);
         let mut slots = Slots::new(algorithms, denied, options)?;
         slots.reports = reports;
@@ -198,8 +197,9 @@ impl SlotLimiter {
         call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
         self.slots.policy_states().check_hit()?;
+        self.check_rows(slot, now)?;
         let algorithms = self.adjusted(call)?;
-        self.slots.hit(slot, algorithms.as_deref(), costs, now)
+        self.slots.operate(slot, now, |slots| slots.hit(slot, algorithms.as_deref(), costs, now))
     }
 
     /// Returns the decision of a hit, under the numbers of a call if there is one. Changes no state.
@@ -238,8 +238,28 @@ impl SlotLimiter {
         if !(1..=MAX_TTL).contains(&ttl) {
             return Err(Failure::Amount);
         }
+        self.check_rows(slot, now)?;
         let algorithms = self.adjusted(call)?;
-        self.slots.reserve_costs(slot, algorithms.as_deref(), costs, Reserved::new(bits, now, ttl), now)
+        let reserved = Reserved::new(bits, now, ttl);
+        self.slots.operate(slot, now, |slots| slots.reserve_costs(slot, algorithms.as_deref(), costs, reserved, now))
+    }
+
+    /// Returns what the undo of a hit needs that was just allowed: how much a bucket held beside it. `None` if the hit charged
+    /// nothing.
+    pub fn beside_hit(&mut self, slot: Option<u32>, costs: &PositionCosts, now: u64) -> Option<u64> {
+        self.slots.hit_id(slot?, costs, now).map(|id| id.beside())
+    }
+
+    /// Undoes a hit, by its random bits, its time and what was beside it. Returns the most that was given back.
+    pub fn undo(
+        &mut self,
+        slot: Option<u32>,
+        (random, at, beside): (u64, u64, u64),
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<u64, Failure> {
+        let id = HitId::new(random, at, beside).ok_or(Failure::Amount)?;
+        slot.map_or(Ok(0), |own| self.change(slot, now, |slots| slots.undo(own, &id, costs, now)))
     }
 
     /// Returns the default duration of a reservation.
@@ -256,40 +276,50 @@ impl SlotLimiter {
         ttl: Option<u64>,
         now: u64,
     ) -> Result<Settlement, Failure> {
-        let found = match (slot, ttl) {
-            (Some(slot), None) => self.slots.settle_reservation(slot, bits, used, now)?,
-            (Some(slot), Some(ttl @ 1..=MAX_TTL)) => self.slots.extend_reservation(slot, bits, ttl, now)?,
-            (Some(_), Some(_)) => return Err(Failure::Amount),
-            (None, _) => None,
-        };
+        if ttl.is_some_and(|ttl| !(1..=MAX_TTL).contains(&ttl)) {
+            return Err(Failure::Amount);
+        }
+        let Some(slot) = slot else { return Ok(self.slots.missing(bits, end, now)) };
+        let found = self.change(Some(slot), now, |slots| match ttl {
+            None => slots.settle_reservation(slot, bits, used, now),
+            Some(ttl) => slots.extend_reservation(slot, bits, ttl, now),
+        })?;
         Ok(found.unwrap_or_else(|| self.slots.missing(bits, end, now)))
     }
 
     /// Clears the states of a slot, and with `all` its reservations. Returns false if nothing is left, so that the caller can
     /// remove the key.
     pub fn reset(&mut self, slot: u32, all: bool, now: u64) -> Result<bool, Failure> {
-        Ok(self.slots.reset(slot, all, now)?)
+        self.change(Some(slot), now, |slots| slots.reset(slot, all, now))
     }
 
-    /// Charges a cost to one policy whether it fits or not; a negative cost gives back. Returns the count.
+    /// Checks that the policy at a position counts more than reservations, and is no ban.
+    pub fn check_countable(&self, position: usize) -> Result<(), Failure> {
+        Ok(self.slots.policy_states().check_countable(position)?)
+    }
+
+    /// Charges a cost to one policy, which must be countable, whether it fits or not; a negative cost gives back. Returns the
+    /// count.
     pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: i64, now: u64) -> Result<u64, Failure> {
-        self.slots.policy_states().check_countable(position)?;
         match cost {
             0 => Ok(self.slots.get(slot, position, now)?),
-            cost => self.change(slot, position, Act::inc(cost).map_err(|_| Failure::Amount)?, now),
+            cost => self.change_count(slot, position, Act::inc(cost).map_err(|_| Failure::Amount)?, now),
         }
     }
 
-    /// Sets one policy's count, which must be at most [`SlotLimiter::max_count`].
+    /// Sets the count of one policy, which must be countable, to at most [`SlotLimiter::max_count`].
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
-        self.slots.policy_states().check_countable(position)?;
-        self.change(slot, position, Act::Set(count), now)
+        self.change_count(slot, position, Act::Set(count), now)
     }
 
     /// Begins a ban at a position, or changes its end; without a length, lifts it. Returns when it ends or would have ended.
     pub fn hold(&mut self, slot: Option<u32>, position: usize, length: Option<u64>, now: u64) -> Result<u64, Failure> {
         match length {
-            Some(1..=MAX) | None => Ok(self.slots.hold(slot, position, length, now)?),
+            Some(1..=MAX) => {
+                self.check_rows(slot, now)?;
+                self.change(slot, now, |slots| slots.hold(slot, position, length, now))
+            }
+            None => self.change(slot, now, |slots| slots.hold(slot, position, None, now)),
             Some(_) => Err(Failure::Amount),
         }
     }
@@ -301,7 +331,7 @@ impl SlotLimiter {
         let exceptions = Exceptions::from_flat(numbers)?.ok_or(Failure::Amount)?;
         match self.slots.unfit(&exceptions) {
             Some(unfit) => Err(Failure::At(unfit.position)),
-            None => Ok(self.slots.except(slot, exceptions, now)?),
+            None => self.change(slot, now, |slots| slots.except(slot, exceptions, now)),
         }
     }
 
@@ -378,10 +408,10 @@ impl SlotLimiter {
         self.slots.ends_at(slot, now)
     }
 
-    /// Appends the states of a slot to `numbers`, each after the count of its numbers: those of the policies in order, then
-    /// those of former shapes, then the exception under each policy. A state's numbers are the number of its name (the position of a policy, or one that the caller
-    /// gave to another name), its algorithm's position in the schema, its scale, how many numbers it has, and these; then
-    /// the parts of open reservations, ten numbers each.
+    /// Appends the rows of a slot to `numbers`, each after the count of its numbers: those of the policies in order, then the
+    /// others, then the exception under each policy. A row's numbers are the number of its name (the position of a policy, or one
+    /// that the caller gave to another name), its algorithm's position in the schema, its scale, when it ends, how many numbers the
+    /// state has, and these; then the parts of open reservations, ten numbers each.
     pub fn export(&self, slot: u32, numbers: &mut Vec<i64>) -> Result<(), Failure> {
         Ok(self.slots.export_flat(slot, numbers)?)
     }
@@ -392,47 +422,67 @@ impl SlotLimiter {
         self.slots.export_part(slot, index, from, part)
     }
 
-    /// Loads one key's states, as [`SlotLimiter::export`] appends them, into its slot, unless they have ended; without `put` it
-    /// only checks them. A state whose shape is not that of the policy of its name is kept as that of a former shape.
-    /// Returns which policies start unused, as bits by their positions.
+    /// Loads one key's rows, as [`SlotLimiter::export`] appends them, into its slot, unless they have ended; without `put` it only
+    /// checks them. A row whose shape is not that of the policy of its name stays as it is. Returns which policies start unused
+    /// beside a row of their name, as bits by their positions.
     ///
     /// # Errors
     ///
-    /// If a state is invalid: at the index of that state.
+    /// If a row is invalid: at its index.
     pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<u32, Failure> {
-        let staged = self.slots.stage::<Afresh, Failure>(now, |policy_states, key| {
+        let staged = self.slots.stage::<u32, Failure>(now, |policy_states, key| {
             let (mut rest, mut index) = (numbers, 0);
             while !rest.is_empty() {
-                let shaped = Shaped::parse(list_in(&mut rest, index)?)?.ok_or(Failure::At(index))?;
-                key.load(policy_states, &shaped).map_err(|error| match error {
+                let row = RowRef::parse(list_in(&mut rest, index)?).ok_or(Failure::At(index))?;
+                key.load(policy_states, row).map_err(|error| match error {
                     LoadError::OutOfMemory => Failure::OutOfMemory,
                     LoadError::Invalid(_) => Failure::At(index),
                 })?;
                 index += 1;
             }
-            Ok(key.loaded(policy_states, now))
+            key.loaded(policy_states, now);
+            Ok(key.afresh(policy_states, now))
         });
         let (ended, afresh) = staged?;
         if !ended && put {
-            self.slots.import(slot, now)?;
+            self.change(slot, now, |slots| slots.import(slot, now))?;
         }
-        Ok(afresh.bits())
+        Ok(afresh)
     }
 
-    fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Failure> {
-        Ok(self.slots.change(slot, position, act, now)?)
+    fn change_count(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Failure> {
+        self.check_rows(slot, now)?;
+        self.change(slot, now, |slots| slots.change(slot, position, act, now))
+    }
+
+    /// Runs an operation that may change a key.
+    #[inline]
+    fn change<T, E: Into<Failure>>(
+        &mut self,
+        slot: Option<u32>,
+        now: u64,
+        work: impl FnOnce(&mut Slots) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        self.slots.operate(slot, now, work).map_err(Into::into)
+    }
+
+    /// Checks that a key which may be stored has room for the rows of the policies.
+    fn check_rows(&self, slot: Option<u32>, now: u64) -> Result<(), Failure> {
+        if self.stored && !self.slots.has_room_for_rows(slot, now) { Err(Failure::ManyRows) } else { Ok(()) }
     }
 
     /// Returns the algorithms of one call, adjusted to the limiter's own.
     fn adjusted(&self, call: Option<Algorithms>) -> Result<Option<Vec<AnyAlgorithm>>, Failure> {
         let Some(Algorithms(mut algorithms)) = call else { return Ok(None) };
-        if self.stored
-            && let Some(position) = algorithms.iter().position(|algorithm| !is_storable(algorithm))
-        {
-            return Err(Failure::At(position));
-        }
+        check_reachable(&algorithms, self.stored)?;
         if self.slots.adjust(&mut algorithms) { Ok(Some(algorithms)) } else { Err(Failure::Mismatch) }
     }
+}
+
+/// Checks that each limit can be reached.
+fn check_reachable(algorithms: &[AnyAlgorithm], stored: bool) -> Result<(), Failure> {
+    let is_unreachable = |own: &AnyAlgorithm| !own.is_reachable(own.limit(), stored);
+    algorithms.iter().position(is_unreachable).map_or(Ok(()), |position| Err(Failure::At(position)))
 }
 
 /// Splits a list, which follows its length, off the front of `rest`. The error has `position`.

@@ -36,7 +36,7 @@ pub struct Decision {
     pub policy: usize,
     /// The positions of the policies that denied.
     pub violated: Violated,
-    /// Why the hit was denied, if not by a limit.
+    /// Why the hit was denied, if not by what is used.
     pub reason: Option<Reason>,
 }
 
@@ -101,7 +101,7 @@ impl Decision {
     }
 }
 
-/// A reason for a denial that is not a limit.
+/// A reason for a denial other than what is used of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -113,6 +113,8 @@ pub enum Reason {
     Banned,
     /// An exception denies the key.
     Denied,
+    /// Open reservations alone are in the way: the same hit would be allowed if none were open. Any settlement may free it.
+    Reserved,
 }
 
 impl Reason {
@@ -127,6 +129,7 @@ impl Reason {
             Self::Error => "error",
             Self::Banned => "banned",
             Self::Denied => "denied",
+            Self::Reserved => "reserved",
         }
     }
 }

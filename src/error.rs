@@ -110,6 +110,11 @@ pub enum Error {
         /// The option `max_keys`.
         max_keys: u32,
     },
+    /// The key has as many rows as a key outside the process may have.
+    ManyRows {
+        /// [`MAX_ROWS`](crate::MAX_ROWS).
+        max_rows: usize,
+    },
     /// A stored state or snapshot that this library did not write.
     InvalidState {
         /// What is wrong with it.
@@ -206,7 +211,7 @@ impl Error {
             Self::InvalidOption { .. } => "invalid_option",
             Self::PolicyMismatch(_) => "policy_mismatch",
             Self::UnknownPolicy { .. } => "unknown_policy",
-            Self::Full { .. } | Self::ManyExceptions { .. } => "full",
+            Self::Full { .. } | Self::ManyExceptions { .. } | Self::ManyRows { .. } => "full",
             Self::InvalidState { .. } => "invalid_state",
             Self::UnsupportedVersion { .. } => "unsupported_version",
             Self::ReserveOnly { .. } => "reserve_only",
@@ -284,6 +289,7 @@ impl Error {
             Self::PolicyMismatch(mismatch) => mismatch.text(),
             Self::Full { .. } => wording::FULL,
             Self::ManyExceptions { .. } => wording::MANY_EXCEPTIONS,
+            Self::ManyRows { .. } => wording::MANY_ROWS,
             Self::InvalidState { .. } => wording::INVALID_STATE,
             Self::UnsupportedVersion { .. } => wording::UNSUPPORTED_VERSION,
             Self::ReserveOnly { .. } => wording::RESERVE_ONLY,
@@ -317,6 +323,7 @@ impl Error {
             Self::InvalidTime { found } => fill(f, text, &["found", "max"], &[found, &MAX]),
             Self::PolicyMismatch(mismatch) => mismatch.fmt(f),
             Self::Full { max_keys } | Self::ManyExceptions { max_keys } => fill(f, text, &["found"], &[max_keys]),
+            Self::ManyRows { max_rows } => fill(f, text, &["found"], &[max_rows]),
             Self::InvalidState { problem } => fill(f, text, &["problem"], &[problem]),
             Self::UnsupportedVersion { found, supported } => fill(f, text, &["found", "expected"], &[found, supported]),
             Self::ReserveOnly { policy, operation } | Self::BanOnly { policy, operation } => {

@@ -191,7 +191,7 @@ pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
 }
 
 /// Returns the value of `Retry-After`: whole seconds, rounded up, at least 1; `None` if the hit was allowed or can
-/// never be.
+/// never be. It is 1 if open reservations alone are in the way, since any settlement may free the hit.
 ///
 /// ```
 /// # use tollgate::{Limiter, ManualClock, Policy, retry_after};
@@ -204,6 +204,7 @@ pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
 /// ```
 pub fn retry_after(decision: &Decision) -> Option<u64> {
     match decision.retry_after {
+        Some(_) if decision.reason == Some(Reason::Reserved) => Some(1),
         Some(milliseconds) if !decision.allowed => Some(seconds(milliseconds).max(1)),
         _ => None,
     }
@@ -243,7 +244,7 @@ pub fn write_problem<'a>(
 ) {
     let (kind, title) = match reason {
         Some(Reason::Banned | Reason::Denied) => (BANNED_PROBLEM_TYPE, BANNED_TITLE),
-        Some(Reason::Full | Reason::Error) | None => (PROBLEM_TYPE, TITLE),
+        Some(Reason::Full | Reason::Error | Reason::Reserved) | None => (PROBLEM_TYPE, TITLE),
     };
     body.push_str("{\"type\":\"");
     body.push_str(kind);

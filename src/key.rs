@@ -1,13 +1,16 @@
 //! One key: its states, its reservations, and every operation on them.
 
 pub(crate) mod bans;
+pub(crate) mod decide;
 pub(crate) mod exceptions;
 pub(crate) mod open_reservations;
 pub(crate) mod operate;
 pub(crate) mod policy_states;
 pub(crate) mod reservation;
+pub(crate) mod rows;
 pub(crate) mod shapes;
 pub(crate) mod states;
+pub(crate) mod undo;
 
 use crate::policy::schema::MAX_KEY_BYTES;
 use crate::{Error, Found};

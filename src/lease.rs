@@ -5,13 +5,11 @@
 //! A lease admits no more than the policy allows, for the same reason as a reservation: its amount counts as used while
 //! it is open, a report charges the spent amount no earlier than it was spent, and the end charges the rest.
 
-use core::iter::repeat_n;
-
 use crate::algorithm::Outcome;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::OutOfMemory;
-use crate::key::open_reservations::Reserved;
-use crate::key::operate::KeyMut;
+use crate::key::open_reservations::{Reserved, lease_random};
+use crate::key::operate::{Extra, KeyMut, parts};
 use crate::key::policy_states::{Entry, PolicyStates};
 use crate::key::reservation::{bits_of, random_of};
 use crate::number::check_cost;
@@ -127,13 +125,11 @@ impl PolicyStates {
 }
 
 impl KeyMut<'_> {
-    /// Charges the spent part of a lease, decides a hit of `cost`, and renews the lease if the hit is allowed. At most
-    /// `most` reservations may be open.
+    /// Charges the spent part of a lease, decides a hit of `cost`, and renews the lease if the hit is allowed.
     pub(crate) fn renew(
         &mut self,
         cost: u64,
         renewal: &Renewal,
-        most: usize,
         now: u64,
         outcome: &mut Outcome,
     ) -> Result<(Decision, Option<Lease>), OutOfMemory> {
@@ -151,7 +147,8 @@ impl KeyMut<'_> {
         let counts_down = self.algorithms.get(decision.policy).is_some_and(AnyAlgorithm::counts_down);
         // The unspent part of the lease is free for the holder.
         let decision = if decision.allowed { decision.with_freed(rest, counts_down) } else { decision };
-        let room = self.extra.open.len() < most / SHARE_OF_RESERVATIONS || rest > 0;
+        let most = self.policy_states.most_open();
+        let room = self.extra.open.reservations() < most / SHARE_OF_RESERVATIONS || rest > 0;
         let wanted = if decision.allowed && room { renewal.size } else { 0 };
         let granted = size::granted(wanted, rest, decision.remaining);
         let index = self.open_lease(renewal, granted, rest, now, outcome)?;
@@ -180,25 +177,28 @@ impl KeyMut<'_> {
 
     /// Charges the spent part of an open lease, and returns the unspent part. A lease that is given back is closed.
     fn report(&mut self, renewal: &Renewal, now: u64, outcome: &mut Outcome) -> Result<u64, OutOfMemory> {
-        // A lease that is no longer open was charged in full at its end.
         let Some(bits) = renewal.id.map(|id| id.bits()) else { return Ok(0) };
-        if !self.charge_used(bits, &PositionCosts::All(renewal.used), now)? {
-            return Ok(0);
-        }
-        self.on_holders(bits, |key, index| {
+        let found = self.on_holders(bits, &PositionCosts::All(renewal.used), now, &mut |key, index, used| {
+            key.charge_used(index, used, now)?;
             key.extra.open.spend(index, renewal.used);
             let (_, largest) = key.bounds(index);
             if renewal.size == 0 || largest == 0 {
                 key.extra.open.remove(index, 1);
             }
             key.refresh(now);
-        });
+            Ok(())
+        })?;
+        if !found {
+            // A lease that is no longer open was charged in full at its end.
+            return Ok(0);
+        }
         outcome.changed = true;
         let rest = self.extra.open.find(bits).map_or(0, |index| self.bounds(index).0);
         Ok(if renewal.size == 0 { 0 } else { rest })
     }
 
-    /// Opens a lease of `granted`, or grows the open one to it and moves its end. A lease that may not grow stays as it is.
+    /// Opens a lease of `granted`, or grows the open one to it and moves its end: it is charged by the numbers of this call
+    /// then. A lease that may not grow stays as it is.
     /// Returns the index of the lease; `None` if none is open.
     fn open_lease(
         &mut self,
@@ -218,19 +218,20 @@ impl KeyMut<'_> {
         if granted <= rest || end < now + SHORTEST || !self.policy_states.may_lease() {
             return Ok(found);
         }
-        let (open, bans) = (&mut self.extra.open, self.policy_states.bans());
+        let Extra { open, exceptions, .. } = &mut *self.extra;
+        let excepted = |(position, call)| exceptions.applied(position, call, self.policy_states, now);
+        let costs = PositionCosts::All(granted);
+        let parts = parts(self.algorithms.iter().enumerate().map(excepted), &costs);
         let bits = match found.and_then(|index| Some((index, open.get(index)?))) {
             Some((index, reserved)) => {
-                open.grow(index, granted, bans);
+                open.grow(index, parts);
                 open.extend(index, now, reserved.end().max(end) - now);
                 reserved.bits()
             }
             None => {
-                let policies = self.policy_states.algorithms().len();
-                open.make_room(policies, false)?;
-                let reserved = Reserved::new(bits_of(renewal.random), now, end - now);
-                let amounts = (0..policies).map(|position| if bans.contains(position) { 0 } else { granted });
-                open.insert(reserved, amounts, repeat_n([0; 2], policies));
+                open.make_room(self.algorithms.len())?;
+                let reserved = Reserved::new(bits_of(lease_random(renewal.random)), now, end - now);
+                open.insert(reserved, parts);
                 reserved.bits()
             }
         };

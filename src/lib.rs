@@ -70,6 +70,7 @@ pub use error::{Error, Mismatch};
 pub use headers::{BANNED_PROBLEM_TYPE, PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::check_key;
 pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
+pub use key::undo::{HitId, MAX_UNDO};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use memory::limiter::{Cleaned, Limiter};
 pub use memory::options::{OnFull, Options};
@@ -79,7 +80,8 @@ pub use number::MAX;
 pub use policy::costs::Costs;
 pub use policy::duration::Span;
 pub use policy::schema::{
-    ALGORITHMS, MAX_EXCEPTION, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS,
+    ALGORITHMS, MAX_EXCEPTION, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_ROWS, MAX_STORED_LOG,
+    MAX_STORED_RESERVATIONS,
 };
 pub use policy::{Denied, Exception, IntoPolicies, Policies, Policy, PolicyDraft, Value};
 pub use store::ledger::{Answer, Ledger, Operation};

@@ -1,5 +1,7 @@
 //! The range of all numbers, and arithmetic that does not overflow or drift.
 
+use alloc::string::String;
+
 use crate::Error;
 
 /// The largest cost, count, limit or time: 2^53 − 1, the largest integer that JavaScript represents exactly.
@@ -29,6 +31,23 @@ pub(crate) fn check_time(now: u64) -> Result<u64, Error> {
 pub(crate) fn integer(number: f64) -> Option<u64> {
     let integer = number as u64;
     (integer as f64 == number && integer <= MAX).then_some(integer)
+}
+
+/// Appends a number in base 36.
+pub(crate) fn push_base_36(text: &mut String, number: u64) {
+    let start = text.len();
+    let mut rest = number;
+    while rest > 0 || text.len() == start {
+        text.insert(start, char::from_digit((rest % 36) as u32, 36).unwrap_or('0'));
+        rest /= 36;
+    }
+}
+
+/// Parses a number in base 36; `None` if it has other characters or is above [`MAX`].
+pub(crate) fn from_base_36(text: &str) -> Option<u64> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+    let number = if text.bytes().all(is_digit) { u64::from_str_radix(text, 36).ok()? } else { return None };
+    (number <= MAX).then_some(number)
 }
 
 /// Returns whether a number is valid as a count or a time: from 0 to [`MAX`].

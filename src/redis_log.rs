@@ -18,6 +18,7 @@ mod replicas;
 mod result;
 mod share;
 mod text;
+mod value_sets;
 
 pub use inspect::{Inspection, inspect};
 pub use replica::Replayed;
@@ -29,7 +30,7 @@ use crate::growth::OutOfMemory;
 
 /// The first character of a value: the version of its format and of the algorithms' behaviour. Processes with different
 /// versions would replay one log differently, so they do not read each other's values.
-pub const FORMAT: char = 'a';
+pub const FORMAT: char = 'b';
 
 /// The error of a text that cannot be replayed. The replica must then be discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

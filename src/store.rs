@@ -1,6 +1,7 @@
 //! Where states are kept: in slots in memory, or anywhere that can load and save a record by key.
 
 pub(crate) mod ledger;
+mod parked;
 pub(crate) mod record;
 pub(crate) mod snapshot;
 pub(crate) mod step;

@@ -619,9 +619,19 @@ fn garbage(algorithm: &str) -> Vec<Value> {
     common.into_iter().chain(own).collect()
 }
 
-/// A state of a record.
+/// A row of a record.
 fn stored(name: &str, scale: u64, state: &Value, open: Value) -> Value {
-    json!({ "name": name, "algorithm": name, "scale": scale, "state": state, "open": open })
+    let algorithm = tollgate::boundary::schema::ALGORITHMS.iter().position(|known| *known == name);
+    let algorithm = algorithm.map_or(-1, |position| position as i64);
+    json!([name, numbers(&[json!(algorithm), json!(scale)], state, &open)])
+}
+
+/// The numbers of a row after some.
+fn numbers(head: &[Value], state: &Value, open: &Value) -> Value {
+    let state = state.as_array().unwrap();
+    let rest = [json!(60_000), json!(state.len())];
+    let parts = open.as_array().unwrap().iter().flat_map(|part| part.as_array().unwrap());
+    head.iter().chain(&rest).chain(state).chain(parts).cloned().collect()
 }
 
 #[test]
@@ -634,7 +644,7 @@ fn records_of_garbage() {
             states.retain(|state| *state != json!([]));
         }
         for state in states {
-            let json = json!({ "version": 3, "states": [stored(name, 1_000, &state, json!([]))] });
+            let json = json!({ "version": 4, "rows": [stored(name, 1_000, &state, json!([]))] });
             let record: Record = serde_json::from_value(json.clone()).unwrap();
             let error = step(&policies, Some(&record), Operation::Peek { cost: 1 }, 1_000).unwrap_err();
             assert_error(&error, "invalid_state", &["cannot be read", name]);
@@ -648,7 +658,9 @@ fn records_of_garbage() {
             let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
             let _ = limiter.reserve(&1, Reserve::new(7)).unwrap();
             let good = serde_json::to_value(limiter.snapshot().unwrap()).unwrap()["keys"][0][1].clone();
-            let json = json!({ "version": 3, "policies": own, "keys": [[2, good], [1, [state]]] });
+            let algorithm = json!(stored(name, 1_000, &state, json!([]))[1][0]);
+            let row = numbers(&[json!(0), algorithm, json!(1_000)], &state, &json!([]));
+            let json = json!({ "version": 4, "policies": own, "keys": [[2, good], [1, [row]]] });
             let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
             let before = limiter.snapshot().unwrap();
             assert_eq!(limiter.restore(&snapshot), Err(error));
@@ -662,7 +674,7 @@ fn reservations_of_garbage() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
     let good = json!([1, 2, 3, 4, 900, 1_900, 1_000, 2, 0, 0]);
     let with = |rows: Value| {
-        let json = json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!([]), rows)] });
+        let json = json!({ "version": 4, "rows": [stored("fix_window", 1_000, &json!([]), rows)] });
         let record: Record = serde_json::from_value(json).unwrap();
         step(&policies, Some(&record), Operation::Get { policy: None }, 1_000)
     };
@@ -680,10 +692,8 @@ fn reservations_of_garbage() {
     for row in rows {
         assert_error(&with(row).unwrap_err(), "invalid_state", &["the numbers of \"fix_window\""]);
     }
-    for short in [json!([]), json!([1, 2, 3, 4, 900, 1_900, 1_000]), json!([1, 2, 3, 4, 900, 1_900, 1_000, 2, 0, 0, 0])]
-    {
-        let json = json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!([]), json!([short]))] });
-        assert!(serde_json::from_value::<Record>(json).is_err());
+    for short in [json!([1, 2, 3, 4, 900, 1_900, 1_000]), json!([1, 2, 3, 4, 900, 1_900, 1_000, 2, 0, 0, 0])] {
+        assert_error(&with(json!([short])).unwrap_err(), "invalid_state", &["the numbers of \"fix_window\""]);
     }
 }
 
@@ -739,14 +749,16 @@ fn records_that_do_not_hold_together() {
         json!([stored("gcra", 1_000, &state, json!([]))]),
         json!([stored("fix_window", 0, &state, json!([]))]),
         json!([stored("fix_window", MAX + 1, &state, json!([]))]),
+        json!([["fix_window", []]]),
+        json!([["fix_window", [0, 1_000, 60_000]]]),
+        json!([["fix_window", [0, 1_000, 60_000, 3, 0, 1]]]),
+        json!([["fix_window", [0, 1_000, -1, 2, 0, 1]]]),
+        json!([["fix_window", [0, 1_000, MAX + 1, 2, 0, 1]]]),
         // Of a shape that no policy has.
-        json!([stored("fix_window", 7, &json!([1, 1]), json!([]))]),
-        json!([stored("token_bucket", 7, &json!([0, 1, 0, 0]), json!([]))]),
-        json!([stored("sliding_window", 7, &json!([0]), json!([]))]),
-        json!([stored("concurrency", 7, &state, json!([]))]),
-        json!([stored("fix_window", 7, &json!([0, 1]), json!([[1, 2, 3, 4, 900, 1_900, 0, 2, 0, 0]]))]),
+        json!([["fix_window", [0, 7, 60_000, 2, 0, 1, 5]]]),
+        json!([["fix_window", [0, 7, 60_000, -1, 0, 1]]]),
     ] {
-        let record: Record = serde_json::from_value(json!({ "version": 3, "states": states })).unwrap();
+        let record: Record = serde_json::from_value(json!({ "version": 4, "rows": states })).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
         assert_error(&error, "invalid_state", &["the stored state cannot be read: "]);
     }
@@ -755,36 +767,51 @@ fn records_that_do_not_hold_together() {
         json!([]),
         json!(null),
         json!({ "version": "3" }),
-        json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!([0.5, 1]), json!([]))] }),
-        json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!(["0", 1]), json!([]))] }),
-        json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!([1e300, 1]), json!([]))] }),
-        json!({ "version": 3, "states": [stored("fix_window", 1_000, &state, json!(7))] }),
-        json!({ "version": 3, "states": [{ "name": "fix_window" }] }),
+        json!({ "version": 4, "rows": [stored("fix_window", 1_000, &json!([0.5, 1]), json!([]))] }),
+        json!({ "version": 4, "rows": [stored("fix_window", 1_000, &json!(["0", 1]), json!([]))] }),
+        json!({ "version": 4, "rows": [stored("fix_window", 1_000, &json!([1e300, 1]), json!([]))] }),
+        json!({ "version": 4, "rows": [["fix_window"]] }),
+        json!({ "version": 4, "rows": [["fix_window", 7]] }),
+        json!({ "version": 4, "rows": [{ "name": "fix_window" }] }),
     ] {
         assert!(serde_json::from_value::<Record>(json.clone()).is_err(), "{json}");
     }
 }
 
-/// The states of former shapes and the reservations of a snapshot are in the order of its keys.
+/// A row that no policy names is not read: bytes in, bytes out.
 #[test]
-fn former_states_of_no_key() {
+fn rows_that_no_policy_names_are_not_read() {
+    let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
+    let rows = json!([
+        ["fix_window", [0, 7, 60_000, 2, 1, 1]],
+        ["token_bucket", [4, 7, 60_000, 4, 0, -1, 0, 0]],
+        ["sliding_window", [2, 7, 60_000, 1, 0]],
+        ["concurrency", [6, 7, 60_000, 0, 1, 2, 3, 4, 900, 1_900, 0, 2, 0, 0]]
+    ]);
+    let record: Record = serde_json::from_value(json!({ "version": 4, "rows": rows })).unwrap();
+    let stepped = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap();
+    let mut stored = serde_json::to_value(stepped.record.unwrap()).unwrap()["rows"].as_array().unwrap().clone();
+    assert_eq!(stored.remove(0), json!(["fix_window", [0, 1_000, 1_000, 2, 0, 1]]));
+    assert_eq!(Value::from(stored), rows);
+    // One that has ended is dropped.
+    let record = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 60_000).unwrap().record.unwrap();
+    assert_eq!(serde_json::to_value(record).unwrap()["rows"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn rows_of_no_name() {
     let clock = ManualClock::new(0);
     let policy = json!({ "algorithm": "fix_window", "limit": 9, "scale": 1_000 });
-    let row = |key: i64| json!([key, 0, 0, 60_000, 2, 0, 4]);
-    let restored = |rows: Vec<Value>| {
-        let keys = json!([[1, [[0, 1]]], [2, [[0, 1]]]]);
-        let json = json!({ "version": 3, "policies": [policy], "keys": keys, "former": rows });
+    let restored = |row: Value| {
+        let keys = json!([[1, [row.clone(), [0, 0, 60_000, 60_000, 2, 0, 4]]]]);
+        let json = json!({ "version": 4, "policies": [policy], "keys": keys });
         let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
         let mut limiter = Limiter::<u8, _>::new(Policy::fix_window(9, 60_000).unwrap(), &clock).unwrap();
-        limiter.restore(&snapshot).map(|_| (limiter.get(&1).unwrap(), limiter.get(&2).unwrap()))
+        limiter.restore(&snapshot).map(|_| limiter.get(&1).unwrap())
     };
-    assert_eq!(restored(vec![row(0), row(1)]), Ok((4, 4)));
-    assert_eq!(restored(vec![row(1)]), Ok((0, 4)));
-    for rows in [vec![row(2)], vec![row(-1)], vec![row(1), row(0)], vec![json!([])]] {
-        assert_error(&restored(rows).unwrap_err(), "invalid_state", &["order of its keys"]);
-    }
-    for wrong in [json!([0]), json!([0, 9, 0, 60_000, 0]), json!([0, 0, 9, 60_000, 0]), json!([0, 0, 0, 60_000, 9])] {
-        assert_eq!(restored(vec![wrong]).unwrap_err().code(), "invalid_state");
+    assert_eq!(restored(json!([0, 0, 1_000, 1_000, 2, 0, 1])), Ok(4));
+    for wrong in [json!([]), json!([0]), json!([9, 0, 60_000, 60_000, 0]), json!([0, 0, 60_000, 60_000, 9])] {
+        assert_eq!(restored(wrong).unwrap_err().code(), "invalid_state");
     }
 }
 
@@ -802,8 +829,8 @@ fn times_out_of_range() {
 #[test]
 fn other_versions() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
-    for version in [0, 1, 2, 4, u64::MAX] {
-        let words = [&*format!("the stored state has version {version}"), "reads version 3"];
+    for version in [0, 1, 2, 3, 5, u64::MAX] {
+        let words = [&*format!("the stored state has version {version}"), "reads version 4"];
         // Whatever else is in it.
         let record: Record = serde_json::from_value(json!({ "version": version, "other": [{}] })).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
@@ -842,7 +869,7 @@ fn a_store_that_holds_garbage() {
     let policy = Policy::fix_window(5, "1s").unwrap();
     let mut limiter = StoreLimiter::new(policy, Garbage(0), ManualClock::new(0)).unwrap();
     let error = limiter.apply("key", Operation::Hit { cost: 1 }).unwrap_err();
-    assert_eq!(error.to_string(), "the stored state has version 9; this library reads version 3");
+    assert_eq!(error.to_string(), "the stored state has version 9; this library reads version 4");
     assert_eq!(limiter.store().0, 0);
 }
 

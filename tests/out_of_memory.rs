@@ -6,7 +6,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use tollgate::{Clock, Denied, Error, Exception, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
+use tollgate::{
+    Clock, Denied, Error, Exception, Limiter, ManualClock, OnFull, Options, Policies, Policy, Reserve, Snapshot,
+};
 
 /// The system's allocator, which fails on demand in the thread that asked for it.
 struct Failing;
@@ -353,4 +355,85 @@ fn a_cleaning_reports_in_bounded_memory() {
     // The lists of what is reported grow to their bound in a few allocations.
     assert_eq!(with_memory_for(12, || limiter.clean()), Ok(5_000));
     assert_eq!(*largest.lock().unwrap(), (64, 32 * 5_000));
+}
+
+/// The keys of a limiter of which some are swept by its next operation, and the first of them are among `SWEPT`.
+const SWEPT_KEYS: u64 = 40;
+const SWEPT: [u64; 4] = [0, 2, 3, 4];
+
+/// A limiter whose keys have ended but for key 1, and are swept by the next operations. Key 1 has a reservation that has
+/// ended and one that is open, and its log is full, so that charging the one that has ended allocates.
+fn about_to_sweep(clock: &ManualClock) -> (Keyed<'_>, tollgate::Reservation<u64>) {
+    clock.set(0);
+    let policies = [Policy::sliding_window(5, "1m").unwrap(), Policy::ban(1_000, "1m", "1m").unwrap()];
+    let mut limiter: Keyed<'_> = Limiter::new(Policies::new(policies).unwrap(), clock).unwrap();
+    let mut reservation = None;
+    for key in 0..SWEPT_KEYS {
+        if key == 1 {
+            limiter.reserve(&1, Reserve::new(7).ttl("1m")).unwrap();
+            reservation = limiter.reserve(&1, Reserve::new(8).ttl("1h")).unwrap().reservation;
+        } else {
+            limiter.hit(&key, 1).unwrap();
+        }
+    }
+    for now in 1..5 {
+        clock.set(now);
+        limiter.inc_policy(&1, 1, Some("sliding_window")).unwrap();
+    }
+    clock.set(60_000);
+    (limiter, reservation.unwrap())
+}
+
+type Sweeping<'a> = Box<dyn Fn(&mut Keyed<'a>, &mut tollgate::Reservation<u64>) -> Result<(), Error>>;
+
+/// Every operation that may change a key.
+fn sweeping<'a>() -> Vec<(&'static str, Sweeping<'a>)> {
+    let log = Some("sliding_window");
+    let exception = Exception::new().with("sliding_window", "limit", 9_u64).unwrap();
+    let other = exception.clone();
+    vec![
+        ("hit", Box::new(|limiter, _| limiter.hit(&1, 1).map(drop))),
+        ("hit a new key", Box::new(|limiter, _| limiter.hit(&99, 1).map(drop))),
+        ("reserve", Box::new(|limiter, _| limiter.reserve(&5, Reserve::new(9)).map(drop))),
+        ("reserve more", Box::new(|limiter, _| limiter.reserve(&1, Reserve::new(9)).map(drop))),
+        ("reserve a new key", Box::new(|limiter, _| limiter.reserve(&99, Reserve::new(9)).map(drop))),
+        ("settle", Box::new(|limiter, own| limiter.settle_by_id(&own.key, &own.id, None).map(drop))),
+        ("extend", Box::new(|limiter, own| limiter.extend(own, "2h").map(drop))),
+        ("inc", Box::new(move |limiter, _| limiter.inc_policy(&1, 9, log).map(drop))),
+        ("inc a new key", Box::new(move |limiter, _| limiter.inc_policy(&99, 9, log).map(drop))),
+        ("set", Box::new(move |limiter, _| limiter.set_policy(&1, 9, log).map(drop))),
+        ("ban", Box::new(|limiter, _| limiter.ban(&1, "1h").map(drop))),
+        ("unban", Box::new(|limiter, _| limiter.unban(&1).map(drop))),
+        ("except", Box::new(move |limiter, _| limiter.except_for(&5, &exception, "1h").map(drop))),
+        ("except a new key", Box::new(move |limiter, _| limiter.except_for(&99, &other, "1h").map(drop))),
+        ("lift an exception", Box::new(|limiter, _| limiter.lift_exception(&1).map(drop))),
+        ("reset", Box::new(|limiter, _| limiter.reset(&1).map(drop))),
+    ]
+}
+
+/// Does `operation` while allocation after allocation fails. Returns how often it returned an error.
+fn sweep_and_fail<'a>(clock: &'a ManualClock, name: &str, operation: &Sweeping<'a>, victim: u64) -> u32 {
+    let mut errors = 0;
+    for allocation in 0.. {
+        let (mut limiter, mut reservation) = about_to_sweep(clock);
+        let (result, failed) =
+            while_failing(Fails::OnceAfter(allocation), || operation(&mut limiter, &mut reservation));
+        errors += u32::from(result.is_err());
+        let admitted = (0..9).filter(|_| limiter.hit(&victim, 1).unwrap().allowed).count();
+        assert_eq!(admitted, 5, "{name}, allocation {allocation}, key {victim}");
+        if !failed {
+            break;
+        }
+    }
+    errors
+}
+
+/// A key that an operation frees is counted from its next hit on, whether the operation then failed or not.
+#[test]
+fn a_key_that_is_swept_before_memory_runs_out_is_counted() {
+    let clock = ManualClock::new(0);
+    for (name, operation) in sweeping() {
+        let errors: u32 = SWEPT.into_iter().map(|victim| sweep_and_fail(&clock, name, &operation, victim)).sum();
+        assert!(errors > 0 || ["ban", "unban", "lift an exception"].contains(&name), "{name} never failed");
+    }
 }

@@ -31,8 +31,8 @@ const MAX_COUNT: f64 = 4.0;
 const RESERVE: f64 = 2.0;
 const BY_POLICY: f64 = 4.0;
 const INTEGERS: u32 = 48;
-const LIST: u32 = 80;
-const HANDLE: u32 = 88;
+const LIST: u32 = 84;
+const HANDLE: u32 = 92;
 
 const NOW: f64 = 1_767_227_321_853.0;
 const MAX: f64 = 9_007_199_254_740_991.0;

@@ -2,7 +2,7 @@ import { startServer } from "../../tests/redis/lib/server.mjs";
 import { runParts } from "../parts.mjs";
 import { median, table } from "../results.mjs";
 import { Fleet } from "./fleet.mjs";
-import { connect, packages, subjects } from "./subjects.mjs";
+import { connect, packages, rules, subjects } from "./subjects.mjs";
 
 const rounds = 5;
 const seconds = 1;
@@ -119,6 +119,42 @@ async function loads() {
   ].join("\n\n");
 }
 
+/** What limiters with other policies on one key cost, as a part of what one does. */
+async function turns() {
+  const of = Object.keys(rules);
+  const cases = [
+    { processes: 1, keys: 1, inFlight: 1 },
+    { processes: 4, keys: 1_000, inFlight: 1 },
+    { processes: 4, keys: 1_000, inFlight: 32 },
+  ];
+  const found = await measured(of, cases);
+  const redis = connect(server.port);
+  const rows = [];
+  for (const name of of) {
+    const bytes = Math.round(await bytesAfter(redis, name, 2_000, 40));
+    const times = found.map((each) => ["redis", "processes"].map((field) => median(part(each, field)[name])));
+    rows.push({ name, cells: [...times, [bytes]] });
+  }
+  redis.disconnect();
+  const [one, four] = rows.map(({ cells }) => cells);
+  const divided = four.map((cell, at) => cell.map((number, place) => (number / one[at][place]).toFixed(2)));
+  const shown = ({ name, cells }) => [
+    name,
+    ...cells.map((cell) => (cell.length === 1 ? `${cell} B` : `${cell.map(micro).join(" + ")} µs`)),
+  ];
+  return [
+    "### Limiters with other policies on one key",
+    "Four limiters that share a prefix hit each key by turns, and one hits it as often: the time of the server and of the processes a hit, as above, and the memory of Redis a key after forty hits.",
+    table(
+      ["", "one key", "1,000 keys, 4 processes", "32 in flight", "memory a key"],
+      [
+        ...rows.map(shown),
+        ["four ÷ one", ...divided.map((cell) => cell.map((number) => `${number}×`).join(" + "))],
+      ],
+    ),
+  ].join("\n\n");
+}
+
 async function denials() {
   const task = { keys: 1, limit: 100 };
   const found = await alternating(names, 4, task, ({ reports }) => sum(reports) / seconds);
@@ -154,7 +190,7 @@ async function hitEach(redis, name, keys, hits) {
   const clients = async () => (await redis.info("clients")).match(/connected_clients:(\d+)/)[1];
   const before = await clients();
   const client = connect(server.port);
-  const hit = await subjects[name](client, unlimited);
+  const hit = await { ...subjects, ...rules }[name](client, unlimited);
   for (let round = 0; round < hits; round++)
     for (let number = 0; number < keys; number += 100)
       await Promise.all(Array.from({ length: 100 }, (_, at) => hit(`user:${number + at}`)));
@@ -193,7 +229,7 @@ async function memory() {
 
 const section = { section: "redis", title: "Redis", command: "npm run bench -- redis" };
 try {
-  await runParts({ throughput, loads, denials, latency, memory }, packages, section);
+  await runParts({ throughput, loads, turns, denials, latency, memory }, packages, section);
 } finally {
   fleet.stop();
   await server.stop();

@@ -30,6 +30,26 @@ function tollgate(client, limit, options = {}) {
   return Object.assign(hit, { end: () => limiter[Symbol.dispose]() });
 }
 
+/** So many limiters with other policies on one prefix, as rules are that count by address: each key is hit by turns. */
+function inTurn(client, limit, count) {
+  const limiters = Array.from({ length: count }, (_, number) => {
+    const policy = { algorithm: "fix_window_per_key", limit, scale: "1h", name: `rule ${number}` };
+    return new RedisLimiter(policy, { client, timeout: "20s" });
+  });
+  const turns = new Map();
+  return async (key) => {
+    const turn = turns.get(key) ?? 0;
+    turns.set(key, (turn + 1) % count);
+    return (await limiters[turn].hit(key)).allowed;
+  };
+}
+
+/** Limiters that are compared with each other only. */
+export const rules = {
+  "one limiter": (client, limit) => inTurn(client, limit, 1),
+  "four limiters in turn": (client, limit) => inTurn(client, limit, 4),
+};
+
 export const subjects = {
   tollgate: (client, limit) => tollgate(client, limit),
   "tollgate, leases of 1 s": (client, limit) => tollgate(client, limit, { leases: true }),

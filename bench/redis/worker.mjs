@@ -1,6 +1,6 @@
 // One process of a fleet: hits keys as fast as so many in flight can, or at a given rate.
 
-import { connect, subjects } from "./subjects.mjs";
+import { connect, rules, subjects } from "./subjects.mjs";
 
 const client = connect(Number(process.argv[2]));
 
@@ -46,7 +46,7 @@ process.on("message", async ({ go, subject, limit, start, ...task }) => {
     process.send({ result: { ...result, cpu: user + system } });
     return;
   }
-  const hit = await subjects[subject](client, limit);
+  const hit = await { ...subjects, ...rules }[subject](client, limit);
   // Every process has met every key before it is measured, as in a server that runs for longer than a second.
   for (let number = 0; number < task.keys; number += 50)
     await Promise.all(

@@ -8,8 +8,10 @@ export function deniedResponse({ message, retryAfter, decision, reserved }: Budg
   const headers = new Headers({ "Content-Type": "application/json", "x-should-retry": "false" });
   const hasEnd = retryAfter !== Number.POSITIVE_INFINITY;
   if (hasEnd) {
-    headers.set("Retry-After", String(Math.ceil(retryAfter / 1_000)));
-    headers.set("retry-after-ms", String(retryAfter));
+    // Any call that ends may free what it reserved.
+    const wait = decision.reason === "reserved" ? Math.min(retryAfter, 1_000) : retryAfter;
+    headers.set("Retry-After", String(Math.ceil(wait / 1_000)));
+    headers.set("retry-after-ms", String(wait));
   }
   const error = {
     type: "rate_limit_error",

@@ -73,7 +73,7 @@ export const reset: Command = keyCommand(
     name: "reset",
     summary: "Resets a key in Redis or a deployed Worker",
     options: {
-      reservations: { help: "drop its open reservations too: a rule with several limits reserves for 5 s" },
+      reservations: { help: "drop its open reservations too" },
     },
   },
   (given) => async (target) => {

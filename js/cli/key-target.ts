@@ -41,7 +41,7 @@ export interface Denial {
   readonly cost: unknown;
   /** From `at` on; null for never. */
   readonly retryAfter: number | null;
-  /** Why, if not by a limit: `banned`. */
+  /** Why, if not by what is used: `banned`, for example. */
   readonly reason?: string;
   /** The rule of a gateway. */
   readonly rule?: string;

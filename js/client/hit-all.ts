@@ -1,14 +1,14 @@
+import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
 import type { AllHits, HitOf } from "../limiter/several-keys.ts";
-import { reserveAll } from "../reservation/reserve-all.ts";
 import { type RemoteLimiter, unacceptedPolicies } from "./remote.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
- * none otherwise. It reserves every cost at once. If a key denies, a second request cancels the other reservations. If all
- * allow, each reservation is settled with the next `hitAll` or `reserve` on its key, or charged after five seconds; it
- * counts as used meanwhile. Hits of one limiter on one key are one decision, about the sum of their costs.
+ * none otherwise. It hits all keys at once, and each charges its cost as its hit is decided. If a key denies, a second request undoes
+ * the other hits.
+ * Hits of one limiter on one key are one decision, about the sum of their costs.
  *
- * A client that crashes in between charges each key at most its cost.
+ * A client that crashes in between, or cannot reach a key for ten seconds, leaves that key charged at most its cost.
  *
  * @example
  * ```ts
@@ -24,7 +24,7 @@ import { type RemoteLimiter, unacceptedPolicies } from "./remote.ts";
  * ```
  */
 export const hitAll = (hits: readonly HitOf<RemoteLimiter, string>[]): Promise<AllHits> =>
-  reserveAll<RemoteLimiter>(hits, {
+  hitAllElsewhere<RemoteLimiter>(hits, {
     namesOf: ({ policyNames }) => policyNames,
     callOf: (policies) => {
       throw unacceptedPolicies(policies);

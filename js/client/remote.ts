@@ -5,11 +5,11 @@ import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { OnDecision } from "../events/messages.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
+import type { UndoableHit } from "../limiter/undo.ts";
 import { copiedCosts, copiedUse } from "../policy/copied-costs.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
-import { Unsettled } from "../reservation/unsettled.ts";
 import type {
   Costs,
   Decision,
@@ -111,7 +111,6 @@ export class RemoteLimiter implements AsyncLimiter {
   #policy: string | readonly string[];
   #leasedHits: LeasedHits | undefined;
   #onError: "allow" | "deny" | "throw";
-  #unsettled = new Unsettled();
 
   constructor(options: RemoteOptions) {
     checkNames(options, optionNames);
@@ -175,6 +174,24 @@ export class RemoteLimiter implements AsyncLimiter {
     return this.publisher.awaited("hit", key, cost, hit, (decision) => decision);
   }
 
+  /**
+   * Decides a hit of a decision over several keys.
+   * @internal
+   */
+  async hitUndoable(key: string, cost: Costs = 1): Promise<UndoableHit> {
+    const copy = copiedCosts(cost);
+    const named = keyField(key);
+    try {
+      const fields = { ...named, cost: copy, undoable: true };
+      const { decision, id } = await this.#send<JsonHit>("hit", fields);
+      const undo =
+        typeof id === "string" ? () => this.#send("undo", { ...named, cost: copy, id }) : undefined;
+      return { decision: decisionOf(decision), undo };
+    } catch (error) {
+      return { decision: this.#decideByOnError(error), undo: undefined };
+    }
+  }
+
   /** Returns what a hit would return. Changes no state. */
   async peek(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", keyField(key), cost);
@@ -196,10 +213,8 @@ export class RemoteLimiter implements AsyncLimiter {
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
     const named = keyField(key);
-    const ids = this.#unsettled.take(key);
-    const settles = ids.length === 0 ? undefined : ids;
     try {
-      const result = await this.#send<JsonReservation>("reserve", { ...named, cost: copy, ttl, settles });
+      const result = await this.#send<JsonReservation>("reserve", { ...named, cost: copy, ttl });
       const { id, expiresAt } = result;
       return new AsyncReservation(this.#settling, key, decisionOf(result.decision), id ?? "", expiresAt ?? 0);
     } catch (error) {
@@ -335,7 +350,6 @@ export class RemoteLimiter implements AsyncLimiter {
       const { settlement, expiresAt } = await this.#sendById("extend", id, { ttl });
       return expiresAt ?? (settlement as "expired" | "closed");
     },
-    settleLater: (key, id) => this.#unsettled.add(key, id),
   };
 
   /** Sends an operation on a reservation. */
@@ -369,6 +383,12 @@ export const unacceptedPolicies = (policies: unknown): TollgateError =>
 function keyField(key: unknown): { readonly key: string } {
   if (typeof key !== "string" || key.length > 1024) throw invalidField("invalid_key", "key", key, keyAccepts);
   return { key };
+}
+
+/** A hit that can be undone, in JSON. One that charged nothing has null for its id. */
+interface JsonHit {
+  readonly decision: unknown;
+  readonly id: string | null;
 }
 
 /** A reservation in JSON. A denied one has null for its id and end. */

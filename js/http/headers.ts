@@ -106,7 +106,8 @@ interface DecisionNumbers {
   readonly moreAfter: number;
   /** The position of its policy. */
   readonly position: number;
-  readonly isBanned: boolean;
+  /** The number of its reason, if that changes a response. */
+  readonly reason: number;
   /** A bit for each policy that denied, by its position. */
   readonly violated: number;
 }
@@ -148,9 +149,16 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
     moreAfter,
     position,
     violated,
-    isBanned: (reason === "banned" || reason === "denied") && !allowed,
+    reason: allowed ? 0 : (reasons.get(reason) ?? 0),
   };
 }
+
+/** The numbers of the reasons that change a response, as `bindings/headers` reads them. */
+const reasons: ReadonlyMap<unknown, number> = new Map([
+  ["banned", 1],
+  ["denied", 1],
+  ["reserved", 2],
+]);
 
 /** Returns the positions of the names as bits; undefined if a name is unknown. */
 function bitsOf(denied: readonly unknown[], names: readonly string[]): number | undefined {
@@ -184,14 +192,14 @@ export function rateLimitHeaders(
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw invalidField("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
-  const { allowed, limit, remaining, retryAfter, moreAfter, position, isBanned } = readDecision(
+  const { allowed, limit, remaining, retryAfter, moreAfter, position, reason } = readDecision(
     decision,
     read.names,
   );
   if (allowed && !legacy && remaining <= longest && moreAfter <= longest)
     return filled(read.templates[position] ?? templateOf(read, position), remaining, moreAfter);
-  const flags = [position, Number(isBanned)];
-  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, ...flags]);
+  const last = [position, reason];
+  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, ...last]);
   const lines = linesOf(read, numbers, legacy);
   const headers: Record<string, string> = {};
   for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
@@ -213,7 +221,7 @@ export function rateLimitHeaders(
  */
 export function problemBody(decision: Decision, policies: Policies): string {
   const read = readPolicies(policies);
-  const { allowed: isAllowed, violated, isBanned } = readDecision(decision, read.names);
+  const { allowed: isAllowed, violated, reason } = readDecision(decision, read.names);
   if (isAllowed) throw invalidField("invalid_decision", "decision", "allowed", "a decision that was denied");
-  return run(() => problem_body(violated, isBanned, read.lines));
+  return run(() => problem_body(violated, reason, read.lines));
 }

@@ -2,6 +2,7 @@ import { errorDecision } from "../errors/error-decision.ts";
 import { unpublished } from "../events/caller.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Duration, Extension, Policy, Settlement } from "../types.ts";
+import type { UndoableHit } from "./undo.ts";
 
 /** A limiter that decides while the store does not respond: `RateLimiter`, or anything with its `hit` and `peek`. */
 export interface FallbackLimiter {
@@ -83,6 +84,14 @@ export class Fallback {
     return new AsyncReservation(settlingBy(reservation), key, decision, id, expiresAt);
   }
 
+  /** Returns a hit of the fallback that can be undone. `undefined` if the error is to be thrown. */
+  async hitUndoable(key: string, cost: Costs): Promise<UndoableHit | undefined> {
+    const reservation = await this.reserve(key, cost, undefined);
+    if (reservation === undefined) return undefined;
+    const { decision } = reservation;
+    return { decision, undo: () => reservation.cancel(), keep: () => reservation.settle() };
+  }
+
   #decisionByOnError(): Decision {
     const [limit, policy] = this.#first;
     return errorDecision(this.#onError === "allow", limit, policy);
@@ -102,5 +111,4 @@ const settlingBy = (reservation: FallbackReservation | undefined): AsyncSettling
     const extension = (await reservation?.extend(ttl)) ?? "closed";
     return extension === "extended" ? (reservation?.expiresAt ?? 0) : extension;
   },
-  settleLater: () => void reservation?.settle(),
 });

@@ -39,7 +39,7 @@ import { rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames, saved } from "../wasm/states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
-import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";
+import { loadStates, noRoom, readState, savedNumbers, stateOf } from "./stored-states.ts";
 
 /** The states of a key as they are to be stored. */
 export interface SavedLedger {
@@ -49,6 +49,25 @@ export interface SavedLedger {
   readonly expiresAt: number;
   /** True if an operation changed the states since they were loaded. */
   readonly changed: boolean;
+}
+
+/**
+ * What undoes a hit: 64 random bits in the first two numbers, when the hit was charged, and how much a bucket held beside it.
+ * @internal
+ */
+export interface HitId {
+  readonly bits: readonly number[];
+  readonly at: number;
+  readonly beside: number;
+}
+
+/**
+ * A hit in a ledger, and what undoes it; `undefined` if it charged nothing.
+ * @internal
+ */
+export interface LedgerHit {
+  readonly decision: Decision;
+  readonly hit: HitId | undefined;
 }
 
 /** A reservation in a ledger. */
@@ -133,7 +152,7 @@ export class Ledger {
   save(now: number): SavedLedger {
     const [expiresAt, numbers] = savedNumbers(this.#ready(now), this.#slot, now);
     return {
-      state: stateOf(numbers, this.#names),
+      state: stateOf(numbers, this.#names, now),
       expiresAt,
       changed: this.#before !== undefined && this.#before !== `${numbers}`,
     };
@@ -147,6 +166,40 @@ export class Ledger {
     return this.#decide(now, cost, policies, hitKind.hit);
   }
 
+  /**
+   * Decides a hit that can be undone.
+   * @internal
+   */
+  hitUndoable(now: number, cost: Costs = 1, policies?: Policies): LedgerHit {
+    const decision = this.#decide(now, cost, policies, hitKind.hit);
+    const limiter = this.#limiter;
+    if (!decision.allowed || this.#slot < 0) return { decision, hit: undefined };
+    limiter.instance.writeCosts(this.#costs(cost));
+    const beside = limiter.run(({ undo }, index, generation) => undo(index, generation, this.#slot, now, 1));
+    const hit = Number.isNaN(beside) ? undefined : { bits: randomBits(), at: Math.floor(now), beside };
+    return { decision, hit };
+  }
+
+  /**
+   * Gives back what of a hit of these costs still counts, once. Returns the most that was given back under a policy.
+   * @internal
+   */
+  undo(now: number, cost: Costs, { bits, at, beside }: HitId): number {
+    const limiter = this.#writable(now);
+    limiter.instance.writeCosts(this.#costs(cost));
+    limiter.instance.writeReservation(bits, beside, at);
+    const given = limiter.run(({ undo }, index, generation) => undo(index, generation, this.#slot, now, 0));
+    if (given < 0) throw this.#error(given, "undo", cost);
+    this.#follow();
+    return given;
+  }
+
+  /** Returns costs by position. */
+  #costs(cost: Costs): readonly number[] {
+    const { names } = this.#read;
+    return typeof cost === "number" ? names.map(() => cost) : costsByPosition(cost, this.#read);
+  }
+
   /** Returns what a hit would return. Changes no state. */
   peek(now: number, cost: Costs = 1, policies?: Policies): Decision {
     return this.#decide(now, cost, policies, hitKind.peek);
@@ -154,7 +207,7 @@ export class Ledger {
 
   /**
    * Decides as a hit does and, if allowed, sets the cost aside until it is settled, or until its `ttl` ends and it is
-   * charged in full. At most 128 are open at a time.
+   * charged in full. At most 1,024 are open at a time.
    */
   reserve(now: number, cost: Costs = 1, options: ReserveOptions = {}): LedgerReservation {
     const { ttl = this.#defaultTtl(), policies } = readReserveOptions(options);
@@ -233,9 +286,9 @@ export class Ledger {
   exceptUntil(now: number, parts: readonly ExceptionPart[], until: number): number {
     const limiter = this.#writable(now);
     const ends = limiter.except(this.#slot, flatParts(parts, this.#names, until, now), now);
-    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);
-    if (ends < 0) throw outOfMemory();
     this.#follow();
+    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends, true);
+    if (ends < 0) throw outOfMemory();
     return ends;
   }
 
@@ -267,6 +320,7 @@ export class Ledger {
     const left = limiter.run(({ reset }, index, generation) =>
       reset(index, generation, slot, Number(reservations), now),
     );
+    this.#follow();
     if (left < 0) throw outOfMemory();
     if (left === 0) this.#release();
     return true;
@@ -289,10 +343,9 @@ export class Ledger {
     const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read);
     const limiter = kind === hitKind.peek ? this.#ready(now) : this.#writable(now);
     const code = hitSlot(limiter, this.#slot, cost, costs, call, now, kind, reserved);
-    if (code < 0) throw this.#error(code, kind === hitKind.reserve ? "reserve" : "hit", cost, call?.copies);
-    const decision = this.#results.decision(limiter.instance, code);
     this.#follow();
-    return decision;
+    if (code < 0) throw this.#error(code, kind === hitKind.reserve ? "reserve" : "hit", cost, call?.copies);
+    return this.#results.decision(limiter.instance, code);
   }
 
   /** Settles a reservation; with a `ttl` above 0, moves its end. */
@@ -309,8 +362,8 @@ export class Ledger {
     const code = limiter.run(({ close_reservation: close }, index, generation) =>
       close(index, generation, this.#slot, now, Number(ttl > 0)),
     );
-    if (code < 0) throw this.#error(code, "settle");
     this.#follow();
+    if (code < 0) throw this.#error(code, "settle");
     return settlements[code] as Settlement | Extension;
   }
 
@@ -326,11 +379,11 @@ export class Ledger {
       limiter.run(({ count }, index, generation) =>
         count(index, generation, kind, this.#slot, amount, now, position),
       );
-    const value = typeof amount === "number" ? count(operation[kind], amount) : status.invalidAmount;
+    const value = count(operation[kind], typeof amount === "number" ? amount : Number.NaN);
+    this.#follow();
     if (value === status.invalidAmount)
       throw kind === "set" ? wrongAmount("count", amount, count(operation.maxCount, 0)) : wrongInc(amount);
     if (value < 0) throw this.#error(value, kind);
-    this.#follow();
     return value;
   }
 
@@ -389,7 +442,7 @@ export class Ledger {
       return uncountable(this.#read, status.uncountable - code, operation);
     if (code === status.mismatch) return mismatch(this.#read, new ReadPolicies(call));
     if (code <= status.at) return rejected(new ReadPolicies(call), code, true);
-    return code === status.invalidCost ? wrongAmount("cost", cost) : outOfMemory();
+    return code === status.invalidCost ? wrongAmount("cost", cost) : noRoom(code);
   }
 }
 

@@ -4,9 +4,9 @@ import { uncountable } from "../policy/bans.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
-import { fullText, manyExceptionsText, schema, statesDifferText, status } from "../wasm/generated.ts";
+import { fullText, manyExceptionsText, rowNumbersText, status } from "../wasm/generated.ts";
 import { SlotLimiter } from "../wasm/slot-limiter.ts";
-import { copiedLists, ShapedStates, ShapeNames, unreadable } from "../wasm/states.ts";
+import { copiedLists, Rows, ShapeNames, unreadable } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
 import type { ReadSnapshot } from "./snapshot.ts";
 
@@ -72,6 +72,27 @@ export class LimiterStates {
     if (slot >= 0) this.#remove(slot);
   }
 
+  /** Performs an operation on a key, and takes over what it moved, whatever it returns. */
+  operate(key: Key, work: (limiter: SlotLimiter) => number): number {
+    this.hasMoves = true;
+    this.moving = key;
+    const code = work(this.limiter);
+    this.settle();
+    return code;
+  }
+
+  /** Takes over what the operation that just ended moved, if anything. */
+  settle(): void {
+    if (this.limiter.instance.hasMoved()) this.acknowledge();
+    else this.hasMoves = false;
+  }
+
+  /** Returns the error of a hit that just failed, after taking over what it moved. */
+  failed(code: number, cost: unknown, now: unknown): TollgateError {
+    if (this.hasMoves) this.settle();
+    return this.error(code, cost, now);
+  }
+
   /** Settles the moves of an interrupted operation, and moves to another instance of the wasm if this one is broken. */
   prepare(now: number): void {
     // In a loop, since `beforeClean` may have used the limiter.
@@ -114,28 +135,16 @@ export class LimiterStates {
    * Reads all states of a snapshot into a limiter without these keys, or none on an error. `made` are its policies. With
    * `warns`, a policy that starts unused is named on the console.
    */
-  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot, warns = true): void {
+  restore(made: ReadPolicies, { keys, names }: ReadSnapshot, warns = true): void {
     const now = checkTime(this.#options.clock());
-    const all = keys.map(([key, lists], at) => {
-      const states = new ShapedStates(this.names);
-      const own = copiedLists(lists, inWords(key));
-      if (own.length !== made.names.length) throw unreadable(statesDifferText, inWords(key));
-      for (const [position, state] of own.entries()) {
-        const parts = (open.get(at) ?? []).filter(([of]) => of === position).map((part) => part.slice(1));
-        states.add(
-          made.names[position] as string,
-          made.algorithm(position),
-          made.scale(position),
-          state,
-          parts,
-        );
-      }
-      for (const [name = -1, algorithm = -1, scale = 0, count = 0, ...rest] of former.get(at) ?? []) {
+    const all = keys.map(([key, lists]) => {
+      const rows = new Rows(this.names);
+      for (const [name = -1, ...row] of copiedLists(lists, inWords(key))) {
         const known = made.names[name] ?? names[name - made.names.length];
-        if (known === undefined) throw unreadable(statesDifferText, inWords(key));
-        states.add(known, algorithm, scale, rest.slice(0, count), rowsOf(rest.slice(count)));
+        if (known === undefined) throw unreadable(rowNumbersText, inWords(key));
+        rows.add(known, row);
       }
-      return [key, states] as const;
+      return [key, rows] as const;
     });
     let afresh = 0;
     for (const [key, states] of all) afresh |= this.#load(-1, key, states, now, false);
@@ -144,9 +153,6 @@ export class LimiterStates {
         console.warn(`tollgate: the policy ${name} starts unused; the snapshot has another shape for it.`);
     for (const [key, states] of all) {
       this.#load(this.slotOf(key), key, states, now, true);
-      this.hasMoves = true;
-      this.moving = key;
-      this.acknowledge();
     }
   }
 
@@ -249,8 +255,8 @@ export class LimiterStates {
    * Reads one key's states into a slot; without `put` it only checks them. Returns which policies start unused, as bits by
    * their positions.
    */
-  #load(slot: number, key: Key, states: ShapedStates, now: number, put: boolean): number {
-    const code = this.limiter.load(slot, now, states.numbers, put);
+  #load(slot: number, key: Key, states: Rows, now: number, put: boolean): number {
+    const code = this.operate(key, (limiter) => limiter.load(slot, now, states.numbers, put));
     if (code <= status.at) throw states.error(status.at - code, inWords(key));
     if (code < 0) throw this.error(code);
     return code;
@@ -306,14 +312,6 @@ export class LimiterStates {
       throw error;
     }
   }
-}
-
-/** Splits numbers into the parts of open reservations. */
-function rowsOf(numbers: readonly number[]): number[][] {
-  const rows: number[][] = [];
-  for (let at = 0; at < numbers.length; at += schema.openNumbers)
-    rows.push(numbers.slice(at, at + schema.openNumbers));
-  return rows;
 }
 
 /** The contents of a broken instance. */

@@ -28,7 +28,7 @@ import type {
 } from "../types.ts";
 import { hitKind, operation, settlements, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { type SavedState, saved } from "../wasm/states.ts";
+import { endOf, type SavedRow, saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
@@ -115,8 +115,8 @@ export class RateLimiter {
       instance.broken = true;
       throw error;
     }
-    // Before any call, since the stack may have no room for one.
-    if (code >= 0 && (code & status.moved) !== 0) {
+    // Before any call, since the stack may have no room for one. An error may have moved slots, too.
+    if (code < 0 || (code & status.moved) !== 0) {
       states.hasMoves = true;
       states.moving = key;
     }
@@ -266,13 +266,11 @@ export class RateLimiter {
     const now = checkTime(this.#clock());
     const until = given === undefined ? 0 : endAt(given, now);
     this.#states.prepare(now);
-    const { limiter, names } = this.#states;
-    const ends = limiter.except(this.#states.slotOf(key), flatParts(parts, names, until, now), now);
-    this.#states.hasMoves = true;
-    this.#states.moving = key;
-    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);
+    const slot = this.#states.slotOf(key);
+    const numbers = flatParts(parts, this.#states.names, until, now);
+    const ends = this.#states.operate(key, (limiter) => limiter.except(slot, numbers, now));
+    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends, false);
     if (ends < 0) throw this.#states.error(ends);
-    this.#states.acknowledge();
     return ends;
   }
 
@@ -296,13 +294,16 @@ export class RateLimiter {
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
     if (slot >= 0) {
-      const left = this.#states.limiter.run(({ reset }, index, generation) =>
-        reset(index, generation, slot, Number(reservations), now),
-      );
+      const left = this.#states.operate(key, (limiter) => {
+        const left = limiter.run(({ reset }, index, generation) =>
+          reset(index, generation, slot, Number(reservations), now),
+        );
+        // Here, since a listener of what was moved may use the key again.
+        if (left === 0) this.#states.release(slot);
+        return left;
+      });
       if (left < 0) throw this.#states.error(left);
-      if (left > 0) return true;
     }
-    this.#states.release(slot);
     return slot >= 0;
   }
 
@@ -328,28 +329,20 @@ export class RateLimiter {
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
     const keys: (readonly [StoredKey, readonly (readonly number[])[]])[] = [];
-    const open: number[][] = [];
-    const former: number[][] = [];
     const slots = only === undefined ? this.#states.slots : [[only, this.#states.slotOf(only)] as const];
     for (const [key, slot] of slots) {
       if (slot < 0) continue;
-      const states = this.#saved(slot, now);
-      if (states.length === 0) continue;
-      const own = states.splice(0, this.policies.length);
-      for (const [position, { open: parts }] of own.entries())
-        for (const part of parts) open.push([keys.length, position, ...part]);
-      for (const { shape, state, open: parts } of states)
-        former.push([keys.length, ...shape, state.length, ...state, ...parts.flat()]);
-      keys.push([storedKey(key), own.map(({ state }) => state)]);
+      const rows = this.#saved(slot, now).filter(([, row]) => endOf(row) > now);
+      if (rows.length > 0) keys.push([storedKey(key), rows.map(([name, row]) => [name, ...row])]);
     }
     const names = this.#states.names.names.slice(this.policies.length);
-    return { version: storedVersion, policies: this.policies, keys, open, former, names };
+    return { version: storedVersion, policies: this.policies, keys, names };
   }
 
   /**
    * Returns a limiter with the states of a snapshot. With other `policies` than the snapshot's, a changed limit, capacity
-   * or rate applies to the states as they are. A policy of another algorithm, `scale` or `per` starts unused; the state of
-   * the former shape stays until its end, and is in the next snapshot.
+   * or rate applies to the states as they are. A policy of another algorithm, `scale` or `per` starts unused; the row of
+   * the shape that it had stays until its end, and is in the next snapshot.
    */
   static restore(
     snapshot: Snapshot,
@@ -412,7 +405,7 @@ export class RateLimiter {
   };
 
   /** Returns the states of a slot, unless they have ended. */
-  #saved(slot: number, now: number): SavedState[] {
+  #saved(slot: number, now: number): SavedRow[] {
     const code = this.#states.limiter.run(({ save }, index, generation) =>
       save(index, generation, slot, now),
     );
@@ -449,11 +442,10 @@ export class RateLimiter {
     if (typeof now !== "number") throw invalidTime(now);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
+    this.#states.hasMoves = true;
+    this.#states.moving = key;
     const code = hitSlot(this.#states.limiter, slot, cost, costs, call, now, kind, reserved);
-    if (code >= 0 && (code & status.moved) !== 0) {
-      this.#states.hasMoves = true;
-      this.#states.moving = key;
-    }
+    if (code < 0) this.#states.settle();
     if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(call?.copies));
     if (code <= status.at) throw tooSlow(new ReadPolicies(call?.copies), code);
     return this.#decision(code, cost, now);
@@ -473,13 +465,12 @@ export class RateLimiter {
     const slot = this.#states.slotOf(key);
     this.#states.limiter.instance.writeCosts(costs);
     this.#states.limiter.instance.writeReservation(bits, ttl, end);
-    const code = this.#states.limiter.run(({ close_reservation: close }, index, generation) =>
-      close(index, generation, slot, now, Number(extended !== undefined)),
+    const code = this.#states.operate(key, (limiter) =>
+      limiter.run(({ close_reservation: close }, index, generation) =>
+        close(index, generation, slot, now, Number(extended !== undefined)),
+      ),
     );
-    this.#states.hasMoves = true;
-    this.#states.moving = key;
     if (code < 0) throw this.#states.error(code);
-    this.#states.acknowledge();
     const settlement = settlements[code] as Settlement | Extension;
     if (settlement === "extended") extended?.(now);
     return settlement;
@@ -518,25 +509,18 @@ export class RateLimiter {
     position: number = this.#read.position(policy),
   ): number {
     const now = checkTime(this.#clock());
-    if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position, key, now);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    const number = this.#states.limiter.run(({ count }, index, generation) =>
-      count(index, generation, kind, slot, amount, now, position),
+    // Anything but a number is an invalid amount.
+    const given = typeof amount === "number" ? amount : Number.NaN;
+    const number = this.#states.operate(key, (limiter) =>
+      limiter.run(({ count }, index, generation) =>
+        count(index, generation, kind, slot, given, now, position),
+      ),
     );
-    if (
-      kind === operation.inc ||
-      kind === operation.set ||
-      kind === operation.ban ||
-      kind === operation.unban
-    ) {
-      this.#states.hasMoves = true;
-      this.#states.moving = key;
-    }
     if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position, key, now);
     if (number < 0)
       throw this.#states.error(number, undefined, undefined, kind === operation.set ? "set" : "inc");
-    if (this.#states.hasMoves) this.#states.acknowledge();
     return number;
   }
 
@@ -551,10 +535,10 @@ export class RateLimiter {
 
   /** Returns the decision for a status. It has one return, so that a decision that is only read is never allocated. */
   #decision(code: number, cost: Costs, now: number): Decision {
-    if (code < 0) throw this.#states.error(code, cost, now);
+    if (code < 0) throw this.#states.failed(code, cost, now);
     const decision = this.#results.decision(this.#states.limiter.instance, code);
     // Most hits are on a key that has a slot, and free none.
-    if (this.#states.hasMoves) this.#states.acknowledge();
+    if (this.#states.hasMoves) this.#states.settle();
     return decision;
   }
 }

@@ -8,7 +8,7 @@ import { Results } from "../wasm/results.ts";
 import { SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames } from "../wasm/states.ts";
 import { readOptions } from "./options.ts";
-import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";
+import { loadStates, noRoom, readState, savedNumbers, stateOf } from "./stored-states.ts";
 
 /** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "ban" | "unban" | "reset";
@@ -86,7 +86,7 @@ export function step(
     const [expiresAt, after] = savedNumbers(limiter, isGone ? -1 : slotIn(limiter), now);
     return {
       ...result,
-      state: stateOf(after, names),
+      state: stateOf(after, names, now),
       // A stored state that has ended is removed by a reset: it would come back if the clock stepped back.
       changed: `${after}` !== loaded || (isGone && before !== undefined),
       expiresAt,
@@ -143,7 +143,7 @@ function work(
 
 /** Throws if the status says that there is no memory, or that a policy counts reservations alone. */
 function checkStatus(own: ReadPolicies, operation: Operation, code: number): void {
-  if (code === status.outOfMemory) throw outOfMemory();
+  if (code === status.outOfMemory || code === status.manyRows) throw noRoom(code);
   if (code > status.uncountable || code <= status.at) return;
   throw uncountable(own, status.uncountable - code, operation);
 }

@@ -24,10 +24,10 @@ import {
   storedLimitText,
   unknownFieldText,
 } from "../wasm/generated.ts";
-import type { SavedState, ShapeNames } from "../wasm/states.ts";
+import type { SavedRow, ShapeNames } from "../wasm/states.ts";
 import { isRecord } from "./costs.ts";
 import { durationExpected, isInteger, milliseconds } from "./durations.ts";
-import type { ReadPolicies } from "./policies.ts";
+import { type ReadPolicies, reachableText } from "./policies.ts";
 
 /** The position of the part that is a decision: it is of no policy. */
 export const ofNoPolicy = -1;
@@ -156,29 +156,41 @@ export const flatParts = (
     ...fields,
   ]);
 
+/** Returns what is accepted in the place of a number that the policy cannot take. */
+function limitExpected(algorithm: string | undefined, stored: boolean): string {
+  if (algorithm === "sliding_window") return storedLimitText;
+  return algorithm === "concurrency"
+    ? reachableText(stored)
+    : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
+}
+
 /** Returns the error for a policy that cannot take its numbers. */
-export function unfit(read: ReadPolicies, parts: readonly ExceptionPart[], position: number): TollgateError {
+export function unfit(
+  read: ReadPolicies,
+  parts: readonly ExceptionPart[],
+  position: number,
+  stored: boolean,
+): TollgateError {
   const [, ...fields] = parts.find(([own]) => own === position) ?? [];
-  const isLog = read.origins[position]?.algorithm === "sliding_window";
-  const field = isLog ? "limit" : "capacity";
+  const algorithm = read.origins[position]?.algorithm;
+  const field = algorithm === "sliding_window" || algorithm === "concurrency" ? "limit" : "capacity";
   const at = fields.findIndex((own, index) => index % 2 === 0 && known[own] === field);
-  const expected = isLog ? storedLimitText : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
+  const expected = limitExpected(algorithm, stored);
   return invalidField("invalid_option", `${read.names[position]}.${field}`, fields[at + 1], expected);
 }
 
-/** Returns the exception among saved states that is in force; `null` if there is none. */
+/** Returns the exception among saved rows that is in force; `null` if there is none. */
 export function keyException(
-  saved: readonly SavedState[],
+  saved: readonly SavedRow[],
   { names }: ShapeNames,
   now: number,
 ): KeyException | null {
   let until = 0;
   const parts: [name: string, fields: readonly number[]][] = [];
-  for (const { shape, state } of saved) {
-    const [end = 0, , ...fields] = state;
-    if (shape[1] !== exceptionSchema.position || end <= now) continue;
+  for (const [name, [algorithm, , end = 0, , , ...fields]] of saved) {
+    if (algorithm !== exceptionSchema.position || end <= now) continue;
     until = Math.max(until, end);
-    parts.push([names[shape[0]] as string, fields]);
+    parts.push([names[name] as string, fields]);
   }
   return until === 0 ? null : exceptionOf(until, parts);
 }

@@ -13,6 +13,7 @@ import {
   otherScaleText,
   policiesText,
   policyRequiredText,
+  reachableLimitText,
   schema,
   status,
   unknownPolicyText,
@@ -92,6 +93,12 @@ export class ReadPolicies {
 /** Returns the error for a bucket that takes too long to fill. */
 export const tooSlow = (policies: ReadPolicies, code: number): TollgateError =>
   policies.unfit(code, fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER }));
+
+/** Returns what is accepted in the place of a concurrency that a key cannot reach. */
+export function reachableText(stored: boolean): string {
+  const max = stored ? schema.maxStoredReservations : schema.maxReservations;
+  return fill(reachableLimitText, { max });
+}
 
 /** The policies of one call: their numbers, and copies for an error message. */
 export interface ReadCall {

@@ -5,7 +5,7 @@ import type { Result } from "./replicas.ts";
 /** A base that is proposed for a value. */
 export interface Base {
   /** Its kind, which `log.lua` explains. */
-  readonly kind: "b" | "m" | "r";
+  readonly kind: "b" | "n" | "m" | "r";
   /** Its text, with its mark unless that is the known one. */
   readonly text: string;
   /** Its mark; empty if that is the known one. */

@@ -80,12 +80,6 @@ export class Exchange {
     if (!log.isBusy) this.#enqueue(log);
   }
 
-  /** Adds an operation that is sent with the next call for its key, if there is one. */
-  addDeferred(log: KeyLog, operation: Operation): void {
-    log.deferred.push(operation);
-    log.freeing++;
-  }
-
   /** Calls `work` once no operation is under way: they all end by their timeouts. */
   whenIdle(work: () => void): void {
     if (this.#isIdle) work();
@@ -104,7 +98,6 @@ export class Exchange {
   /** Starts a call with the pending operations of a key. */
   #start(log: KeyLog): Call {
     const oldest = log.pending[0]?.since ?? performance.now();
-    if (log.deferred.length > 0) log.pending.unshift(...log.deferred.splice(0));
     const batch = takeBatch(log.pending);
     const call = new Call(log, batch, oldest + this.#timeout);
     this.#counters.operations += batch.writes.length;
@@ -132,7 +125,6 @@ export class Exchange {
     }
     if (calls !== all) calls = all.filter(({ isEnded }) => !isEnded);
     if (calls.length === 0) return;
-    const message = new Message(calls, this.#tags.next(), now);
     try {
       const latest = (calls[0] as Call).log.clock.latest(now) || this.#clock.latest(now);
       let earliest = Number.POSITIVE_INFINITY;
@@ -142,6 +134,8 @@ export class Exchange {
       }
       // Before the first reply Redis's time is unknown. A deadline of 0 makes the script return only the time.
       const deadline = latest === 0 ? 0 : Math.ceil(latest + earliest - now);
+      // Its tag follows those of the bases.
+      const message = new Message(calls, this.#tags.next(), now);
       this.#transport.transmit(message, message.args(deadline, this.#policies, this.#ttlFor(0)));
       this.#schedule.sent(calls.length);
     } catch (error) {
@@ -158,8 +152,7 @@ export class Exchange {
   #prepare(call: Call, latest: number): void {
     const replicas = this.#replicas;
     const { log } = call;
-    if (log.isLong && call.base === undefined && log.mark !== "")
-      call.base = { kind: "b", text: replicas.base(log.slot, !log.isShared), mark: "" };
+    if (log.isLong && call.base === undefined && log.mark !== "") call.base = this.#reader.shortened(log);
     const { writes } = call.batch;
     if (call.ttl > 0 || writes.length === 0 || log.isUnreadable) return;
     // A reservation is charged when it expires, and the charge lasts as long as any other.

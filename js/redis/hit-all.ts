@@ -1,14 +1,14 @@
+import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
 import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
-import { reserveAll } from "../reservation/reserve-all.ts";
 import type { RedisLimiter } from "./limiter.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
- * none otherwise. It reserves every cost at once, on whichever nodes the keys are. If a key denies, a second call cancels
- * the other reservations. If all allow, each reservation is settled with the next operation on its key, or charged after
- * five seconds; it counts as used meanwhile. Hits of one limiter on one key are one decision, about the sum of their costs.
+ * none otherwise. It hits all keys at once, on whichever nodes they are, and each charges its cost as its hit is decided. If a key
+ * denies, a second call undoes the other hits.
+ * Hits of one limiter on one key are one decision, about the sum of their costs.
  *
- * A process that crashes in between charges each key at most its cost.
+ * A process that crashes in between, or cannot reach a key for ten seconds, leaves that key charged at most its cost.
  *
  * @example
  * ```ts
@@ -25,4 +25,4 @@ import type { RedisLimiter } from "./limiter.ts";
  * ```
  */
 export const hitAll = (hits: readonly HitOf<RedisLimiter, string>[]): Promise<AllHits> =>
-  reserveAll<RedisLimiter>(hits, byOwnPolicies);
+  hitAllElsewhere<RedisLimiter>(hits, byOwnPolicies);

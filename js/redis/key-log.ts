@@ -26,8 +26,6 @@ export class KeyLog {
   isUsed = true;
   /** Operations that wait for the next call. */
   readonly pending: Operation[] = [];
-  /** Operations that are sent with the next call but do not cause one. */
-  readonly deferred: Operation[] = [];
   /** Until when this process may spend a lease of the key, by the holder's clock; 0 if it has none. */
   leasedUntil = 0;
   /** How many freeing operations wait or are in flight. No hit is denied locally meanwhile. */
@@ -42,8 +40,6 @@ export class KeyLog {
   isLong = false;
   /** Whether it is so long that a call is made for that alone. */
   isTooLong = false;
-  /** Whether the last reply had entries of other processes. */
-  isShared = false;
 
   constructor(name: string, slot: number) {
     this.name = name;
@@ -57,7 +53,6 @@ export class KeyLog {
 
   /** Updates what is known after entries or a whole value were replayed. `ownMark` is that of the call's entries. */
   update(isWhole: boolean, text: string, ownMark: string): void {
-    this.isShared = isWhole || text.indexOf("!") !== text.length - markLength;
     if (isWhole) {
       this.mark = "";
       const line = text.slice(1, 8);

@@ -7,6 +7,7 @@ import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
+import type { UndoableHit } from "../limiter/undo.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { endAt, readEnd } from "../policy/exceptions.ts";
@@ -38,7 +39,7 @@ import { defaultName, historyPrefix, keysPrefix } from "./names.ts";
 import { type Operation, type OperationFields, operationOf } from "./operation.ts";
 import { exceptionIn, OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
-import { Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
+import { type HitResult, Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
 import { type Counters, newCounters } from "./stats.ts";
 import type { RedisOptions, RedisStats } from "./types.ts";
 
@@ -154,6 +155,35 @@ export class RedisLimiter implements AsyncLimiter {
     return denied === undefined ? this.#decide("h", key, cost, undefined) : Promise.resolve(denied);
   }
 
+  /**
+   * Decides a hit of a decision over several keys.
+   * @internal
+   */
+  async hitUndoable(
+    key: string,
+    cost: Costs = 1,
+    policies: Policies | undefined = undefined,
+  ): Promise<UndoableHit> {
+    if (this.#reserveOnlyPosition >= 0) throw uncountable(this.#read, this.#reserveOnlyPosition, "hitAll");
+    const costs = this.#texts.costs(cost);
+    const callText = this.#texts.call(policies);
+    const call = callText === "" ? "" : `@${callText}`;
+    try {
+      const { decision, id } = (await this.#perform("y", key, { text: `y${costs}${call}` })) as HitResult;
+      if (id === undefined) return { decision, undo: undefined };
+      const [high = 0, low = 0] = randomBits();
+      const text = `u${hexOf(high)}${hexOf(low)}${id.slice(id.indexOf("."))}:${costs}${call}`;
+      const undo = () => this.#perform("u", key, { text, ttl: schema.maxUndo, isFreeing: true });
+      return { decision, undo };
+    } catch (error) {
+      const made = isStoreError(error) ? await this.#fallback.hitUndoable(key, cost) : undefined;
+      if (made === undefined) throw error;
+      this.#counters.decidedWithout++;
+      this.publisher.without(made.decision, error);
+      return made;
+    }
+  }
+
   /** Returns what a hit would return. Changes no state. */
   peek(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
     return this.#decide("peek", key, cost, policies);
@@ -162,7 +192,7 @@ export class RedisLimiter implements AsyncLimiter {
   /**
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
    * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute. A key has at most
-   * 128 open reservations.
+   * 1,024 open reservations.
    *
    * @example
    * ```ts
@@ -231,8 +261,8 @@ export class RedisLimiter implements AsyncLimiter {
   async inc(key: string, cost = 1, policy?: string): Promise<number> {
     const max = Number.MAX_SAFE_INTEGER;
     const position = this.#read.position(policy);
-    if (!isInteger(cost, -max, max)) throw wrongInc(cost);
     this.#checkCountable("inc", position);
+    if (!isInteger(cost, -max, max)) throw wrongInc(cost);
     // Adding 0 changes no state.
     if (cost === 0) return this.get(key, policy);
     return (await this.#perform("i", key, { text: `i${cost}:${position}`, isFreeing: cost < 0 })) as number;
@@ -241,9 +271,9 @@ export class RedisLimiter implements AsyncLimiter {
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   async set(key: string, count: number, policy?: string): Promise<number> {
     const position = this.#read.position(policy);
+    this.#checkCountable("set", position);
     const max = this.#replicas.maxCount(position);
     if (!isInteger(count, 0, max)) throw wrongAmount("count", count, max);
-    this.#checkCountable("set", position);
     return (await this.#perform("s", key, { text: `s${count}:${position}`, isFreeing: true })) as number;
   }
 
@@ -334,15 +364,6 @@ export class RedisLimiter implements AsyncLimiter {
   readonly #settling: AsyncSettling = {
     settle: (id, used) => this.settle(id, used),
     extendUntil: (id, ttl) => this.#extendUntil(id, ttl),
-    settleLater: (key, id) => {
-      const { text } = this.#texts.settlement(id, undefined);
-      const ignore = () => {};
-      const fields = { text, isFreeing: true };
-      this.#exchange.addDeferred(
-        this.#logs.get(key),
-        operationOf("t", fields, performance.now(), ignore, ignore),
-      );
-    },
   };
 
   /** Moves the end of a reservation, and returns it. */

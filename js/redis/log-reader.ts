@@ -1,6 +1,7 @@
 import { replay } from "../wasm/generated.ts";
 import type { Base, Call, Next } from "./call.ts";
 import { unanswered, unreadableValue } from "./errors.ts";
+import type { KeyLog } from "./key-log.ts";
 import type { Outcome, Replicas } from "./replicas.ts";
 import type { Counters } from "./stats.ts";
 import type { Tags } from "./tags.ts";
@@ -44,7 +45,7 @@ export class LogReader {
       case "l":
         this.#checkRead(call, outcome.status, text);
         log.update(true, text, "!");
-        call.base = { kind: "b", text: this.#replicas.base(log.slot, true), mark: "" };
+        call.base = { kind: "b", text: this.#replicas.base(log.slot), mark: "" };
         return "again";
       default:
         this.#checkRead(call, replay.status.malformed, text);
@@ -58,8 +59,8 @@ export class LogReader {
     log.forget();
     log.isUnreadable = true;
     this.#replicas.forget(log.slot);
-    const isLater = /^[b-z][I-M]/.test(text);
-    throw unreadableValue(log.name, isLater ? replay.status.version : status, text.slice(0, 64));
+    const isOther = /^[ac-z][I-M]/.test(text);
+    throw unreadableValue(log.name, isOther ? replay.status.version : status, text.slice(0, 64));
   }
 
   /** Updates what is known of a key after a replay. */
@@ -71,6 +72,7 @@ export class LogReader {
       this.#counters.bases++;
       if (text === "" && base.mark !== "") log.mark = base.mark;
     }
+    if (base.kind === "n" && text.includes(base.mark)) this.#counters.bases++;
     if (kind === "^") this.#counters.restored++;
     call.base = undefined;
   }
@@ -132,11 +134,21 @@ export class LogReader {
     this.#checkRead(call, status, value);
     log.update(true, value, "!");
     const isKept = status === replay.status.kept;
-    call.base = isKept ? this.#markedBase("m", replicas.base(log.slot, false)) : undefined;
+    call.base = isKept ? this.#markedBase("m", replicas.base(log.slot)) : undefined;
     return "again";
   }
 
-  #markedBase(kind: "m" | "r", text: string): Base {
+  /** Returns the base that shortens a long log. */
+  shortened({ slot, isTooLong }: KeyLog): Base {
+    const replicas = this.#replicas;
+    // It is not taken where other entries follow.
+    const renewed = isTooLong ? "" : replicas.newBeginning(slot);
+    return renewed === ""
+      ? { kind: "b", text: replicas.base(slot), mark: "" }
+      : this.#markedBase("n", renewed);
+  }
+
+  #markedBase(kind: "n" | "m" | "r", text: string): Base {
     const mark = `!${this.#tags.next()}`;
     return { kind, text: text + mark, mark };
   }

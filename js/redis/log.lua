@@ -12,7 +12,8 @@
 -- then threes of the position of a key, a kind, and a text:
 --   `t` the time to live that the key must have
 --   `b` a base that replaces what lies before the known mark
---   `m` a base, with a mark of its own, that replaces everything up to the known mark; others must read the value again
+--   `n` a base, with a mark of its own, that replaces the value if the known mark is its end; others must read it again
+--   `m` the same whatever follows the known mark, which stays
 --   `r` the same for a key that does not exist
 --
 -- The reply is the time, then for each key a text that begins with its kind; the time alone if the deadline has passed. On
@@ -30,7 +31,7 @@
 -- `l` the log is too long; the whole value follows
 -- `v` the value is of another version or kind; its first 64 characters follow
 local time = redis.call('TIME')
-local floor, find, sub, call = math.floor, string.find, string.sub, redis.call
+local floor, find, sub, gsub, call = math.floor, string.find, string.sub, string.gsub, redis.call
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local stamp = string.char(
   48 + floor(now / 68719476736) % 64,
@@ -56,10 +57,31 @@ for i = count + 5, #ARGV, 3 do
     bases[at] = {ARGV[i + 1], ARGV[i + 2]}
   end
 end
+-- Returns the number that policies have in a value, or gives them the next one. Too many keep their text.
+local function named(value, text)
+  local braced = '{' .. text .. '}'
+  local _, to = find(value, braced, 1, true)
+  if to then return '$' .. string.match(value, '^%d+', to + 1) end
+  local last = 0
+  for number in string.gmatch(value, '}(%d+)') do last = number + 0 end
+  return last < 64 and braced .. last + 1 or '@' .. text
+end
 local function entry_of(value, ops)
   if ops == '' then return '' end
-  if sub(value, 9, last_policy) ~= policies then ops = '@' .. sub(policies, 1, -2) .. ';' .. ops end
-  return stamp .. ops .. mark
+  local own = ''
+  if sub(value, 9, last_policy) ~= policies then
+    own = named(value, sub(policies, 1, -2))
+    if sub(own, 1, 1) == '@' then own = own .. ';' end
+  end
+  if find(ops, '@', 1, true) then
+    value = value .. own
+    ops = gsub(ops, '@([^;]+)', function(text)
+      local name = named(value, text)
+      value = value .. name
+      return name
+    end)
+  end
+  return stamp .. own .. ops .. mark
 end
 -- Whether the caller's entry is in the value, or in its base.
 local function is_in(value)
@@ -78,13 +100,13 @@ for i = 1, count do
   local known, ops, base, reply, is_done = sub(arg, 1, 10), sub(arg, 14), bases and bases[i], nil, true
   if not value then
     if base and base[1] == 'r' then
-      value, reply = 'a' .. stamp .. base[2], '^'
+      value, reply = 'b' .. stamp .. base[2], '^'
     elseif sub(known, 1, 1) ~= ' ' then
       reply, is_done = 'x', false
     elseif ops == '' then
       reply, is_done = '=', false
     else
-      value, reply = 'a' .. stamp .. policies, '='
+      value, reply = 'b' .. stamp .. policies, '='
     end
     if value then
       value = value .. entry_of(value, ops)
@@ -100,11 +122,11 @@ for i = 1, count do
     local tail, cut = to and sub(value, to + 1), nil
     if #value > 128 then cut = find(value, '!', 1, true) or 0 end
     if not tail then
-      if sub(value, 1, 1) ~= 'a' then
+      if sub(value, 1, 1) ~= 'b' then
         reply, is_done = 'v' .. sub(value, 1, 64), false
       elseif is_in(value) then
         reply, ops = '=' .. value, ''
-      elseif sub(known, 1, 1) ~= ' ' and (base and base[1] ~= 'b' or sub(value, 6, 8) ~= sub(arg, 11, 13)) then
+      elseif sub(known, 1, 1) ~= ' ' and (base and (base[1] == 'm' or base[1] == 'r') or sub(value, 6, 8) ~= sub(arg, 11, 13)) then
         reply, is_done = 'o' .. value, false
       end
     elseif tail ~= '' and find(tail, tag, 1, true) then
@@ -114,26 +136,20 @@ for i = 1, count do
       reply, is_done = 'l' .. value, false
     end
     if is_done then
-      local entry = entry_of(value, ops)
-      local replaced
+      local shortened
       if tail and base then
-        local text = base[2]
-        local own = sub(text, 1, find(text, '|', 1, true))
-        -- Entries that name no policies are under those of the value.
-        if tail == '' or sub(value, 9, 8 + #own) == own then
-          if base[1] == 'm' then
-            replaced = sub(value, 1, 8) .. text .. string.gsub(tail, '!', '"') .. entry
-          elseif 2 * (8 + #text) < from + 40 then
-            replaced = sub(value, 1, 8) .. text .. known .. tail .. entry
-          end
-        elseif base[1] == 'm' then
-          reply, is_done = 'o' .. value, false
+        local kind, text = base[1], base[2]
+        if kind == 'm' or kind == 'n' and tail == '' then
+          shortened = sub(value, 1, 8) .. text .. gsub(tail, '!', '"')
+        elseif kind == 'b' and 2 * (8 + #text) < from + 40 then
+          shortened = sub(value, 1, 8) .. text .. known .. tail
         end
       end
-      if replaced then
-        call('SET', key, replaced, 'KEEPTTL')
-        reply = '#' .. tail .. entry
-      elseif is_done then
+      local entry = entry_of(shortened or value, ops)
+      if shortened then
+        call('SET', key, shortened .. entry, 'KEEPTTL')
+        reply = (base[1] == 'n' and '=' .. shortened or '#' .. tail) .. entry
+      else
         reply = (reply or (tail and '+' .. tail or '=' .. value)) .. entry
         if entry ~= '' then
           -- A short value takes no more memory than it needs.

@@ -1,5 +1,5 @@
 /** Numbers the format of keys' values and the semantics of their logs. Under another number keys start unused. */
-const format = 3;
+const format = 4;
 
 /** The prefix of keys in Redis by default. */
 export const defaultPrefix = "tollgate:";

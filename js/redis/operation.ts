@@ -2,7 +2,7 @@ import { replay } from "../wasm/generated.ts";
 import type { Result } from "./replicas.ts";
 
 /** The letters of operations that change a key, as its log has them. */
-export type Write = "h" | "i" | "s" | "b" | "e" | "r" | "v" | "t" | "x" | "l";
+export type Write = "h" | "y" | "u" | "i" | "s" | "b" | "e" | "r" | "v" | "t" | "x" | "l";
 
 /** Operations that only read. */
 export type Read = "peek" | "get" | "expiresAt" | "exception";

@@ -26,11 +26,24 @@ export interface Reserved {
   readonly end: number;
 }
 
+/** The decision of a hit that can be undone, and its id without random bits; `undefined` if it charged nothing. */
+export interface HitResult {
+  readonly decision: Decision;
+  readonly id: string | undefined;
+}
+
 /** The outcome of closing a reservation, or the new end of one that was extended. */
 type Closing = Settlement | number;
 
 /** The result of a replayed operation; `undefined` if the operation was rejected. */
-export type Result = Decision | number | Reserved | Closing | Numbers | undefined;
+export type Result = Decision | number | HitResult | Reserved | Closing | Numbers | undefined;
+
+const reasons: ReadonlyMap<unknown, Exclude<Decision["reason"], undefined>> = new Map([
+  [kinds.full, "full"],
+  [kinds.banned, "banned"],
+  [kinds.excepted, "denied"],
+  [kinds.reserved, "reserved"],
+]);
 
 const encoder = new TextEncoder();
 
@@ -39,8 +52,8 @@ const minRoom = 2_048;
 
 const noNames: readonly string[] = Object.freeze([]);
 
-/** Returns true for operations whose results are texts. */
-const isText = (kind: Operation["kind"]): boolean => kind === "l" || kind === "exception";
+/** Returns true for operations whose results are texts or have one. */
+const hasText = (kind: Operation["kind"]): boolean => kind === "l" || kind === "y" || kind === "exception";
 
 /** The states of a limiter's keys in the wasm (`bindings/redis`), by slot: replicas of the values in Redis. */
 export class Replicas {
@@ -206,9 +219,14 @@ export class Replicas {
     return this.#onSlots((replicas) => replicas.meet(slot, value, now));
   }
 
-  /** Returns a base with the states of a slot, without its mark. `switches` if no entry of others depends on the base's policies. */
-  base(slot: number, switches: boolean): string {
-    return this.#onSlots((replicas) => replicas.base(slot, switches));
+  /** Returns a base with the states of a slot, without its mark. */
+  base(slot: number): string {
+    return this.#onSlots((replicas) => replicas.base(slot));
+  }
+
+  /** Returns a base that drops policies which nobody uses any more, without its mark; empty if there are too few. */
+  newBeginning(slot: number): string {
+    return this.#onSlots((replicas) => replicas.newBeginning(slot));
   }
 
   /** Returns a base that restores a key, without its mark. */
@@ -260,12 +278,15 @@ export class Replicas {
     for (const { kind } of operations) {
       results.push(this.#result(kind, numbers, at));
       at += numbersPerResult;
-      hasTexts ||= isText(kind);
+      hasTexts ||= hasText(kind);
     }
     // Last, since creating a text may grow the memory and detach `numbers`.
     if (hasTexts)
       for (const [index, { kind }] of operations.entries())
-        if (isText(kind) && results[index] !== undefined) results[index] = this.#text(start + index);
+        if (hasText(kind) && results[index] !== undefined) {
+          const text = this.#text(start + index);
+          results[index] = kind === "y" ? { decision: results[index] as Decision, id: text } : text;
+        }
     return results;
   }
 
@@ -307,13 +328,12 @@ export class Replicas {
       policy: this.#names[numbers[at + 6] as number] as string,
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
-    if (kind === kinds.banned) return { ...decision, reason: "banned" };
-    if (kind === kinds.excepted) return { ...decision, reason: "denied" };
-    return kind === kinds.full ? { ...decision, reason: "full" } : decision;
+    const reason = reasons.get(kind);
+    return reason === undefined ? decision : { ...decision, reason };
   }
 
   #violated(bits: number): readonly string[] {
-    if (this.#frozenNames.length === 1) return this.#frozenNames;
+    if (bits === 1 && this.#frozenNames.length === 1) return this.#frozenNames;
     return this.#names.filter((_, position) => (bits >>> position) & 1);
   }
 }

@@ -53,8 +53,7 @@ export interface RedisOptions {
   /** The prefix of the keys in Redis; `"tollgate:"` by default. */
   readonly prefix?: string | undefined;
   /**
-   * A name for the limiter in the keys. By default a fingerprint of its policies' names and algorithms, which does not
-   * depend on their numbers. Limiters of the same name and prefix share their keys.
+   * A name for the limiter in the keys; `"default"` by default. Limiters of the same name and prefix share their keys.
    */
   readonly name?: string | undefined;
   /** How long an operation may take; 250 ms by default, at most 30 s. */

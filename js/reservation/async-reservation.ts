@@ -12,8 +12,6 @@ export interface AsyncSettling {
   settle(id: string, used?: Costs): Promise<Settlement>;
   /** Returns when it ends if it was extended. */
   extendUntil(id: string, ttl: Duration): Promise<Exclude<Settlement, "settled"> | number>;
-  /** Settles it in full with the next message to its key. */
-  settleLater(key: string, id: string): void;
 }
 
 /**
@@ -81,15 +79,6 @@ export class AsyncReservation {
     if (typeof end !== "number") return end;
     this.#expiresAt = end;
     return "extended";
-  }
-
-  /**
-   * Charges it in full, with the next message to its key or at its end.
-   * @internal
-   */
-  settleLater(): void {
-    if (!this.#isClosed) this.#limiter.settleLater(this.key, this.id);
-    this.#isClosed = true;
   }
 
   /** Charges it in full unless it is settled. */

@@ -91,12 +91,16 @@ export class Exchange {
 
   /** Loads the states of a key, performs the operations of a batch, and swaps the value, until that succeeds. */
   async #exchange(key: string, batch: readonly Task[]): Promise<void> {
-    let own: { readonly tag: string; readonly results: readonly Outcome[] } | undefined;
+    let own:
+      | { readonly tag: string; readonly deletes: boolean; readonly results: readonly Outcome[] }
+      | undefined;
     for (let tries = 1; ; tries++) {
       const before = await this.#get(key);
       const { state, tag } = parsedValue(key, before);
-      // The store did swap, though it returned false: its client sent the call twice.
-      if (own !== undefined && tag === own.tag) return this.#finish(own.results);
+      // The store did swap, though it returned false: its client sent the call twice. A value that was to be deleted and is gone
+      // leaves the key as these operations do, whoever deleted it.
+      if (own !== undefined && (tag === own.tag || (own.deletes && before === null)))
+        return this.#finish(own.results);
       // Callers that were told of a failure do not expect their operations to be performed later.
       const tasks = batch.filter(({ isDone }) => !isDone);
       if (tasks.length === 0) return;
@@ -104,7 +108,7 @@ export class Exchange {
       const results = this.#decide(key, state, tasks, now);
       const saved = this.#ledger.save(now);
       if (!saved.changed) return this.#finish(results);
-      own = { tag: newTag(), results };
+      own = { tag: newTag(), deletes: saved.state === null, results };
       const after = saved.state === null ? null : valueText(saved.state, own.tag);
       const ttl = saved.state === null ? 0 : Math.ceil(Math.min(saved.expiresAt, maxTime) - now);
       if (await this.#swap(key, before, after, Math.max(ttl, after === null ? 0 : 1)))

@@ -1,14 +1,13 @@
+import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
 import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
-import { reserveAll } from "../reservation/reserve-all.ts";
 import type { StoreLimiter } from "./limiter.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
- * none otherwise. It reserves every cost at once. If a key denies, the other reservations are cancelled. If all allow,
- * each reservation is settled with the next change of its key, or charged after five seconds; it counts as used meanwhile.
+ * none otherwise. It hits all keys at once, and each charges its cost as its hit is decided. If a key denies, the other hits are undone.
  * Hits of one limiter on one key are one decision, about the sum of their costs.
  *
- * A process that crashes in between charges each key at most its cost.
+ * A process that crashes in between, or cannot reach a key for ten seconds, leaves that key charged at most its cost.
  *
  * @example
  * ```ts
@@ -26,4 +25,4 @@ import type { StoreLimiter } from "./limiter.ts";
  * ```
  */
 export const hitAll = (hits: readonly HitOf<StoreLimiter, string>[]): Promise<AllHits> =>
-  reserveAll<StoreLimiter>(hits, byOwnPolicies);
+  hitAllElsewhere<StoreLimiter>(hits, byOwnPolicies);

@@ -6,14 +6,14 @@ import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
-import { Ledger, type LedgerReservation } from "../limiter/ledger.ts";
+import { Ledger, type LedgerHit, type LedgerReservation } from "../limiter/ledger.ts";
+import type { UndoableHit } from "../limiter/undo.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds } from "../policy/durations.ts";
 import { endAt, readEnd } from "../policy/exceptions.ts";
 import { copiesOf } from "../policy/policies.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { idText, parsedId } from "../reservation/reservation-id.ts";
-import { Unsettled } from "../reservation/unsettled.ts";
 import { checkTime } from "../time.ts";
 import type {
   Costs,
@@ -71,7 +71,6 @@ export class StoreLimiter implements AsyncLimiter {
   readonly #prefix: string;
   readonly #exchange: Exchange;
   readonly #fallback: Fallback;
-  readonly #unsettled = new Unsettled();
   readonly #counters: Counters = {
     operations: 0,
     gets: 0,
@@ -110,6 +109,31 @@ export class StoreLimiter implements AsyncLimiter {
     return this.publisher.awaited("hit", key, cost, decide, (decision) => decision);
   }
 
+  /**
+   * Decides a hit of a decision over several keys.
+   * @internal
+   */
+  async hitUndoable(
+    key: string,
+    cost: Costs = 1,
+    policies: Policies | undefined = undefined,
+  ): Promise<UndoableHit> {
+    const costs = copiedCosts(cost);
+    const call = copiedCall(policies);
+    try {
+      const work: Work<LedgerHit> = (ledger, now) => ledger.hitUndoable(now, costs, call);
+      const { decision, hit } = await this.#perform(key, work);
+      const undo = hit && (() => this.#perform(key, (ledger, now) => ledger.undo(now, costs, hit)));
+      return { decision, undo };
+    } catch (error) {
+      const made = isStoreError(error) ? await this.#fallback.hitUndoable(key, costs) : undefined;
+      if (made === undefined) throw error;
+      this.#counters.decidedWithout++;
+      this.publisher.without(made.decision, error);
+      return made;
+    }
+  }
+
   /** Returns what a hit would return. Changes no state. */
   peek(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
     return this.#decide("peek", key, cost, policies);
@@ -118,7 +142,7 @@ export class StoreLimiter implements AsyncLimiter {
   /**
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
    * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute. A key has at most
-   * 128 open reservations.
+   * 1,024 open reservations.
    */
   reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
     const reserve = () => this.#reserve(key, cost, options);
@@ -133,7 +157,7 @@ export class StoreLimiter implements AsyncLimiter {
     try {
       const work: Work<LedgerReservation> = (ledger, now) =>
         ledger.reserve(now, costs, policies === undefined ? copy : { ...copy, policies });
-      const reserved = await this.#perform(key, true, work);
+      const reserved = await this.#perform(key, work);
       return this.#reservation(key, reserved);
     } catch (error) {
       const reservation = isStoreError(error)
@@ -153,7 +177,7 @@ export class StoreLimiter implements AsyncLimiter {
   async settle(id: string, used?: Costs): Promise<Settlement> {
     const [key, inLedger] = splitId(id);
     const costs = used === undefined ? undefined : copiedCosts(used);
-    return this.#perform(key, true, (ledger, now) => ledger.settle(now, inLedger, costs));
+    return this.#perform(key, (ledger, now) => ledger.settle(now, inLedger, costs));
   }
 
   /** Closes a reservation by its id without a charge. */
@@ -172,22 +196,22 @@ export class StoreLimiter implements AsyncLimiter {
    * policies, `policy` is the name of the one to charge.
    */
   inc(key: string, cost = 1, policy?: string): Promise<number> {
-    return this.#perform(key, true, (ledger, now) => ledger.inc(now, cost, policy));
+    return this.#perform(key, (ledger, now) => ledger.inc(now, cost, policy));
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   set(key: string, count: number, policy?: string): Promise<number> {
-    return this.#perform(key, true, (ledger, now) => ledger.set(now, count, policy));
+    return this.#perform(key, (ledger, now) => ledger.set(now, count, policy));
   }
 
   /** Returns the key's count. */
   get(key: string, policy?: string): Promise<number> {
-    return this.#perform(key, false, (ledger, now) => ledger.get(now, policy));
+    return this.#perform(key, (ledger, now) => ledger.get(now, policy));
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(key: string, policy?: string): Promise<number> {
-    return this.#perform(key, false, (ledger, now) => ledger.expiresAt(now, policy));
+    return this.#perform(key, (ledger, now) => ledger.expiresAt(now, policy));
   }
 
   /**
@@ -195,12 +219,12 @@ export class StoreLimiter implements AsyncLimiter {
    * since the epoch. Among several bans, `policy` is the name of one.
    */
   ban(key: string, length: Duration, policy?: string): Promise<number> {
-    return this.#perform(key, true, (ledger, now) => ledger.ban(now, length, policy));
+    return this.#perform(key, (ledger, now) => ledger.ban(now, length, policy));
   }
 
   /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
   unban(key: string, policy?: string): Promise<boolean> {
-    return this.#perform(key, true, (ledger, now) => ledger.unban(now, policy));
+    return this.#perform(key, (ledger, now) => ledger.unban(now, policy));
   }
 
   /**
@@ -210,15 +234,15 @@ export class StoreLimiter implements AsyncLimiter {
   except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
   except(key: string, exception: null): Promise<number>;
   async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    if (exception === null) return this.#perform(key, true, (ledger, now) => ledger.exceptUntil(now, [], 0));
+    if (exception === null) return this.#perform(key, (ledger, now) => ledger.exceptUntil(now, [], 0));
     const parts = this.#ledger.readException(exception);
     const until = endAt(readEnd(end), checkTime(this.#clock()));
-    return this.#perform(key, true, (ledger, now) => ledger.exceptUntil(now, parts, until));
+    return this.#perform(key, (ledger, now) => ledger.exceptUntil(now, parts, until));
   }
 
   /** Returns the exception of a key; `null` if it has none. */
   exceptions(key: string): Promise<KeyException | null> {
-    return this.#perform(key, false, (ledger, now) => ledger.exceptions(now));
+    return this.#perform(key, (ledger, now) => ledger.exceptions(now));
   }
 
   /**
@@ -227,7 +251,7 @@ export class StoreLimiter implements AsyncLimiter {
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const copy = copied(options);
-    return this.#perform(key, true, (ledger, now) => ledger.reset(now, copy));
+    return this.#perform(key, (ledger, now) => ledger.reset(now, copy));
   }
 
   /**
@@ -251,7 +275,6 @@ export class StoreLimiter implements AsyncLimiter {
       const [extension, end] = await this.#extend(id, ttl);
       return extension === "extended" ? end : extension;
     },
-    settleLater: (key, id) => this.#unsettled.add(key, id),
   };
 
   #reservation(key: string, { decision, id, expiresAt }: LedgerReservation): AsyncReservation {
@@ -260,7 +283,7 @@ export class StoreLimiter implements AsyncLimiter {
 
   async #extend(id: string, ttl: Duration): Promise<[extension: Extension, end: number]> {
     const [key, inLedger] = splitId(id);
-    return this.#perform(key, true, (ledger, now) => [
+    return this.#perform(key, (ledger, now) => [
       ledger.extend(now, inLedger, ttl),
       Math.floor(now) + (milliseconds(ttl) ?? 0),
     ]);
@@ -275,7 +298,7 @@ export class StoreLimiter implements AsyncLimiter {
     const costs = copiedCosts(cost);
     const call = copiedCall(policies);
     try {
-      return await this.#perform(key, kind === "hit", (ledger, now) => ledger[kind](now, costs, call));
+      return await this.#perform(key, (ledger, now) => ledger[kind](now, costs, call));
     } catch (error) {
       const decision = isStoreError(error) ? await this.#fallback.decide(kind, key, costs) : undefined;
       if (decision === undefined) throw error;
@@ -284,19 +307,12 @@ export class StoreLimiter implements AsyncLimiter {
     }
   }
 
-  /** Performs an operation on a key. One that may write also settles what was left for it. */
-  async #perform<Result>(key: string, writes: boolean, work: Work<Result>): Promise<Result> {
+  /** Performs an operation on a key. */
+  async #perform<Result>(key: string, work: Work<Result>): Promise<Result> {
     if (this.#isDisposed) throw disposed();
     checkStoredKey(key);
     this.#check(work);
-    const stored = this.#prefix + key;
-    if (writes)
-      for (const id of this.#unsettled.take(key)) {
-        const [, inLedger] = splitId(id);
-        // If this fails, the reservation is charged at its end.
-        this.#exchange.perform(stored, (ledger, now) => ledger.settle(now, inLedger)).catch(() => {});
-      }
-    return this.#exchange.perform(stored, work);
+    return this.#exchange.perform(this.#prefix + key, work);
   }
 
   /** Performs an operation on a key never used, so that invalid input is rejected before the store is called. */

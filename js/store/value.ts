@@ -14,8 +14,8 @@ export interface StoredValue {
 export const newTag = (): string => randomBits().slice(0, 2).map(hexOf).join("");
 
 /** Returns the text of a state for a store: JSON, in ASCII, so that databases compare it byte by byte. */
-export const valueText = ({ version, states }: State, tag: string): string =>
-  JSON.stringify({ version, tag, states });
+export const valueText = ({ version, rows }: State, tag: string): string =>
+  JSON.stringify({ version, tag, rows });
 
 /** Parses the text of a key; throws `invalid_state` if no limiter wrote it. The numbers are checked when they are loaded. */
 export function parsedValue(key: string, text: unknown): StoredValue {

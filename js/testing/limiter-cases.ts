@@ -82,6 +82,29 @@ export const limiterCases: readonly SettingCase[] = [
     },
   },
   {
+    name: "denials that reservations alone cause count nothing",
+    async run(setting) {
+      const policies = [
+        { algorithm: "fix_window", limit: 5, scale: "1h" },
+        { algorithm: "ban", after: 3, scale: "1h", for: "1h" },
+      ] as const;
+      const [first, second] = fleet(setting, policies) as [StoreLimiter, StoreLimiter];
+      const all = await Promise.all(Array.from({ length: 20 }, () => first.reserve("key")));
+      const denied = all.filter(({ allowed }) => !allowed);
+      checkIs(denied.length, 15, "of 20 reservations at once under a limit of 5, 5 are granted");
+      checkIs(
+        denied.every(({ decision }) => decision.reason === "reserved"),
+        true,
+        "the others say that reservations alone are in the way",
+      );
+      checkIs(await second.get("key", "ban"), 0, "none of them counts toward the ban");
+      for (const { allowed, id } of all) if (allowed) await second.cancel(id as string);
+      checkIs((await second.hit("key", 5)).allowed, true, "what was not used is free");
+      checkIs((await second.hit("key")).reason, undefined, "what is used has no reason");
+      checkIs(await first.get("key", "ban"), 1, "and counts");
+    },
+  },
+  {
     name: "parallel denials count once each toward a ban",
     async run(setting) {
       const policies = [
@@ -158,7 +181,7 @@ export const limiterCases: readonly SettingCase[] = [
     name: "a value that no limiter wrote fails its own key alone",
     async run(setting) {
       const [limiter] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [StoreLimiter];
-      await setting.client.swaps("broken", null, '{"version":3,"states":[7]}', "any text is stored");
+      await setting.client.swaps("broken", null, '{"version":4,"rows":[7]}', "any text is stored");
       const error = await limiter.hit("broken").then(
         () => undefined,
         (error: unknown) => error as { readonly code?: unknown },

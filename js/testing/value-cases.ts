@@ -3,7 +3,7 @@ import type { Client } from "./client.ts";
 import type { Setting, SettingCase } from "./setting.ts";
 
 /** Texts as a limiter stores them: JSON, in ASCII. */
-const text = (name: string): string => JSON.stringify({ version: 3, tag: name, states: [] });
+const text = (name: string): string => JSON.stringify({ version: 4, tag: name, rows: [] });
 const [one, two, three] = [text("1"), text("2"), text("3")] as const;
 
 const minute = 60_000;

@@ -74,7 +74,7 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
  */
 export const reasonIn = (numbers: Numbers): Denial | undefined => reasons.get(numberIn(numbers));
 
-type Denial = "banned" | "denied";
+type Denial = "banned" | "denied" | "reserved";
 
 /** The first number of a denial by a ban. */
 const banned = 4;
@@ -82,10 +82,18 @@ const banned = 4;
 /** The first number of a denial by an exception. */
 const excepted = 5;
 
+/** The first number of a denial by open reservations alone. */
+const reserved = 6;
+
 const reasons: ReadonlyMap<number, Denial> = new Map([
   [banned, "banned"],
   [excepted, "denied"],
+  [reserved, "reserved"],
 ]);
+
+const firstNumbers: ReadonlyMap<unknown, number> = new Map(
+  [...reasons].map(([number, reason]) => [reason, number]),
+);
 
 /** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
 const uncertain = 2;
@@ -100,7 +108,6 @@ export function numbersOf(decision: Decision, names: readonly string[]): Numbers
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  const denied = reason === "banned" ? banned : reason === "denied" ? excepted : uncertain;
-  const first = allowed ? 1 : denied;
+  const first = allowed ? 1 : (firstNumbers.get(reason) ?? uncertain);
   return [first, count, limit, remaining, wait, resetAfter, position, bits >>> 0, moreAfter].join(" ");
 }

@@ -8,6 +8,7 @@ export const status = {
   full: 8,
   banned: 16,
   denied: 32,
+  reserved: 64,
   invalidCost: -1,
   invalidTime: -2,
   invalidHandle: -3,
@@ -15,6 +16,7 @@ export const status = {
   mismatch: -5,
   noRoom: -6,
   manyExceptions: -8,
+  manyRows: -9,
   invalidAmount: -7,
   uncountable: -50,
   at: -100,
@@ -39,13 +41,13 @@ export const hitKind = { hit: 0, peek: 1, reserve: 2, peekFree: 3, byPolicy: 4 }
 export const settlements = ["settled", "extended", "expired", "closed", "evicted"] as const;
 
 /** Offsets within the result buffer, in bytes. */
-export const resultOffsets = { floats: 0, integers: 48, list: 80, handle: 88 } as const;
+export const resultOffsets = { floats: 0, integers: 48, moved: 80, list: 84, handle: 92 } as const;
 
 /** Statuses, operations and results of the replay of a log. */
 export const replay = {
   status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
   reading: { peek: 0, get: 1, expiresAt: 2, exception: 3 },
-  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5, excepted: 6 },
+  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5, excepted: 6, reserved: 7 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
   numbersPerOutcome: 3,
@@ -191,7 +193,10 @@ export const schema = {
   defaultLeaseTtl: 1000,
   maxLeaseTtl: 10000,
   openNumbers: 10,
-  maxFormer: 8,
+  maxRows: 256,
+  maxReservations: 10000,
+  maxStoredReservations: 1024,
+  maxUndo: 10000,
   maxStoredLog: 1000,
 } as const;
 
@@ -201,7 +206,7 @@ export const leaseTtl = { byDefault: 1000, max: 10000 } as const;
 /** The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds. */
 export const exceptionSchema = {
   fields: ["allow", "deny", "limit", "capacity", "refillRate", "leakRate", "after", "for", "factor", "most"],
-  position: 8,
+  position: 99,
   longest: 34560000000,
 } as const;
 
@@ -209,7 +214,7 @@ export const exceptionSchema = {
 export const exceptionName = "exception" as const;
 
 /** The version of snapshots and stored states. */
-export const storedVersion = 3 as const;
+export const storedVersion = 4 as const;
 
 // The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
@@ -242,8 +247,8 @@ export const unknownBanText = "policy: {found} is not a ban of this limiter; use
 export const settleByPolicyText =
   "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
-export const statesDifferText = "the numbers of states and policies differ";
-export const reservationNumbersText = "the numbers of a reservation are not those of an open one";
+export const unknownStateText = "known algorithm";
+export const rowNumbersText = "the numbers of a row are not those of one";
 export const stateNumbersText = "the numbers of {name} are not those of a {algorithm}";
 export const integerText = "an integer from {min} to {max}";
 export const signedIntegerText = "an integer from -{max} to {max}";
@@ -277,6 +282,8 @@ export const freeAmongSeveralText =
 export const mostOfBanText = 'a duration of at least "for"; a ban with a factor needs one, such as "1d"';
 export const factorForMostText = "accepted without a factor; use it with a factor from 2 to 1000";
 export const fillableCapacityText = "a capacity that the rate fills within {max} ms";
+export const reachableLimitText =
+  "a concurrency that a key can reach; it has at most {max} open reservations here";
 export const storedLimitText =
   "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";
 export const negativeText = "a negative number";
@@ -291,6 +298,8 @@ export const exceptionLengthText =
   'a duration of at most 400 days; use milliseconds or a string such as "1h", "1d" or "1w"';
 export const manyExceptionsText =
   "half of the {found} keys that this limiter holds have exceptions; raise its number of keys";
+export const manyRowsText =
+  "the key has states under {found} policies that have not ended, and keeps no more; use fewer policies with one key, or reset it";
 export const emptyObjectText = "an empty object";
 export const arrayText = "an array";
 export const objectText = "an object";

@@ -35,6 +35,7 @@ export interface Exports {
     kind: number,
   ): number;
   close_reservation(index: number, generation: number, slot: number, now: number, extends_: number): number;
+  undo(index: number, generation: number, slot: number, now: number, asks: number): number;
   rescue(index: number, generation: number, slot: number, position: number, from: number): number;
   count(
     index: number,
@@ -57,6 +58,9 @@ export interface Exports {
   except(index: number, generation: number, slot: number, now: number): number;
 }
 
+/** The index of the integer that says whether slots were moved. */
+const movedAt = (resultOffsets.moved - resultOffsets.integers) / 4;
+
 /** An instance of the wasm, with views of its memory. After a trap, another instance replaces it. */
 export class Instance {
   readonly exports: Exports;
@@ -65,7 +69,10 @@ export class Instance {
    * From then on only `moves`, `rescued` and `evicted` may be called, after `revive`.
    */
   broken = false;
-  /** The numbers of the last decision. Detached when the memory grows, until `refreshViews` is called. */
+  /**
+   * The numbers of the last decision, and whether slots were moved. Detached when the memory grows, until `refreshViews` is
+   * called.
+   */
   integers = new Int32Array();
   floats = new Float64Array();
   readonly #stack: number;
@@ -86,7 +93,13 @@ export class Instance {
   refreshViews(): void {
     const { buffer } = this.exports.memory;
     this.floats = new Float64Array(buffer, this.#result + resultOffsets.floats, 6);
-    this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, 8);
+    this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, movedAt + 1);
+  }
+
+  /** Returns true if the last operation moved slots, whether it failed or not. A plain hit moves none, and does not say so. */
+  hasMoved(): boolean {
+    if (isDetached(this.integers, this.exports.memory)) this.refreshViews();
+    return this.integers[movedAt] !== 0;
   }
 
   /** Writes the numbers of a call's policies. */

@@ -10,7 +10,7 @@ import { instanceOf, type WasmModule } from "./wasm-module.ts";
 export interface KeyExports {
   readonly memory: { readonly buffer: ArrayBuffer };
   input(count: number): number;
-  begin(count: number, counts: number, keepsEnded: number, now: number): number;
+  begin(count: number, counts: number, now: number): number;
   result(): number;
   hit(cost: number, now: number, charges: number): number;
   save(now: number): number;
@@ -84,10 +84,10 @@ export class KeyStates {
   }
 
   /**
-   * Loads the states into the wasm, for the next operation. With `keepsEnded`, those that have ended are kept. Returns a
-   * status: at or below `status.at`, the policy or state at a position is invalid.
+   * Loads the states into the wasm, for the next operation. Returns a status: at or below `status.at`, the policy or row at
+   * a position is invalid.
    */
-  load(now: number, keepsEnded = false): number {
+  load(now: number): number {
     const { input, begin, memory } = currentExports();
     if (current === this) return 0;
     current?.saved();
@@ -98,7 +98,7 @@ export class KeyStates {
       const address = input(all.length);
       if (address === 0) return status.outOfMemory;
       new Float64Array(memory.buffer, address >>> 0, all.length).set(all);
-      return begin(names.length, Number(denied === 1), Number(keepsEnded), now);
+      return begin(names.length, Number(denied === 1), now);
     });
     if (code >= 0) current = this;
     this.#usedAt = now;

@@ -6,7 +6,7 @@ import type { Instance } from "./instance.ts";
 const noNames: readonly string[] = Object.freeze([]);
 
 /** The bits of denials that have a reason. */
-const withReason = status.full | status.banned | status.denied;
+const withReason = status.full | status.banned | status.denied | status.reserved;
 
 /** Reads decisions from the result buffer, under policies of these names. */
 export class Results {
@@ -43,7 +43,7 @@ export class Results {
     };
   }
 
-  /** Returns any other decision: with large numbers, under several policies, of a full limiter, of a ban, or of an exception. */
+  /** Returns any other decision: with large numbers, under several policies, or a denial with a reason. */
   #any(instance: Instance, code: number): Decision {
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const { integers, floats } = instance;
@@ -61,7 +61,12 @@ export class Results {
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
     if ((code & withReason) === 0) return decision;
-    const otherwise = (code & status.banned) === 0 ? "denied" : "banned";
-    return { ...decision, reason: (code & status.full) === 0 ? otherwise : "full" };
+    return { ...decision, reason: reasonIn(code) };
   }
+}
+
+function reasonIn(code: number): Exclude<Decision["reason"], undefined> {
+  if ((code & status.full) !== 0) return "full";
+  if ((code & status.reserved) !== 0) return "reserved";
+  return (code & status.banned) === 0 ? "denied" : "banned";
 }

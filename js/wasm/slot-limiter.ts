@@ -1,6 +1,6 @@
 import { outOfMemory, type TollgateError } from "../errors/error.ts";
 import type { ReadOptions } from "../limiter/options.ts";
-import { type ReadPolicies, tooSlow } from "../policy/policies.ts";
+import { type ReadPolicies, reachableText, tooSlow } from "../policy/policies.ts";
 import { status, storedLimitText } from "./generated.ts";
 import { currentInstance, type Instance } from "./instance.ts";
 
@@ -81,8 +81,9 @@ export class SlotLimiter {
     return this.run((_, index, generation) => this.instance.moves(index, generation));
   }
 
-  /** Returns the slots that were taken and freed, and acknowledges them. */
+  /** Returns the slots that were taken and freed, and acknowledges them. Empty if the last operation moved none. */
   takeMoves(): number[] {
+    if (!this.instance.hasMoved()) return [];
     const list = this.moves();
     this.run(({ acknowledge }, index, generation) => acknowledge(index, generation));
     return list;
@@ -98,7 +99,8 @@ export class SlotLimiter {
 /** Returns the error for the status of policies that Rust rejected. */
 export function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {
   if (code > status.at) return outOfMemory();
-  // A bucket is rejected for its capacity, a log for its length.
-  const isLog = stored && policies.origins[status.at - code]?.algorithm === "sliding_window";
-  return isLog ? policies.unfit(code, storedLimitText) : tooSlow(policies, code);
+  // A bucket is rejected for its capacity, a log for its length, a concurrency for what a key can reach.
+  const algorithm = policies.origins[status.at - code]?.algorithm;
+  if (algorithm === "sliding_window") return policies.unfit(code, storedLimitText);
+  return algorithm === "concurrency" ? policies.unfit(code, reachableText(stored)) : tooSlow(policies, code);
 }

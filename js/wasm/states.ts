@@ -1,13 +1,13 @@
 import { fill, inWords, TollgateError } from "../errors/error.ts";
-import type { StoredState } from "../types.ts";
+import type { StoredRow } from "../types.ts";
 import { elements } from "./elements.ts";
 import {
   algorithms,
   exceptionName,
+  exceptionSchema,
   invalidStateText,
-  reservationNumbersText,
-  schema,
   stateNumbersText,
+  unknownStateText,
 } from "./generated.ts";
 
 /** Returns the error for a state that cannot be read; with a key, for that key's state. */
@@ -16,18 +16,12 @@ export function unreadable(problem: string, key?: string): TollgateError {
   return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
 }
 
-/** Returns the error for a state that is invalid. */
-const invalidAs = (name: string, algorithm: string, key?: string): TollgateError =>
-  unreadable(fill(stateNumbersText, { name: inWords(name), algorithm }), key);
-
-/** The names of the algorithms by their positions, and that of a stored exception. */
-const algorithmNames: readonly string[] = /* @__PURE__ */ [
-  ...Object.values(algorithms).reduce((names: string[], { position, name }) => {
-    names[position] = name;
-    return names;
-  }, []),
-  exceptionName,
-];
+/** Returns the name of an algorithm at a position, or of an exception. */
+const algorithmName = (position: unknown): string =>
+  position === exceptionSchema.position
+    ? exceptionName
+    : (Object.values(algorithms).find((algorithm) => algorithm.position === position)?.name ??
+      unknownStateText);
 
 /** The numbers by which Rust knows the names of shapes: a policy's is its position, those of other names follow. */
 export class ShapeNames {
@@ -44,90 +38,57 @@ export class ShapeNames {
   }
 }
 
-/** One key's states in the format that Rust loads and saves: each a list of numbers after its length. */
-export class ShapedStates {
+/** One key's rows in the format that Rust loads and saves: each a list of numbers after its length. */
+export class Rows {
   readonly numbers: number[] = [];
-  /** Name and algorithm of each state, for errors. */
-  readonly #shapes: (readonly [name: string, algorithm: string | undefined])[] = [];
+  /** The name and the algorithm of each row, for errors. */
+  readonly #heads: (readonly [name: string, algorithm: unknown])[] = [];
   readonly #names: ShapeNames;
 
   constructor(names: ShapeNames) {
     this.#names = names;
   }
 
-  /** Adds a state by the position of its algorithm, and the parts of reservations that are open under it. */
-  add(
-    name: string,
-    algorithm: number,
-    scale: number,
-    state: readonly number[],
-    open: readonly (readonly number[])[] = [],
-  ): void {
-    this.#shapes.push([name, algorithmNames[algorithm]]);
-    const length = 4 + state.length + open.length * schema.openNumbers;
-    this.#push([length, this.#names.number(name), algorithm, scale, state.length]);
-    this.#push(state);
-    for (const part of open) {
-      if (part.length !== schema.openNumbers) throw unreadable(reservationNumbersText);
-      this.#push(part);
-    }
+  /** Adds a row by the name of its policy and the numbers that follow it. */
+  add(name: string, row: readonly number[]): void {
+    this.#heads.push([name, row[0]]);
+    this.numbers.push(row.length + 1, this.#names.number(name));
+    // One by one: a long log has more numbers than a call may have arguments.
+    for (const number of row) this.numbers.push(number);
   }
 
-  /** Adds a stored state. */
-  addStored({ name, algorithm, scale, state, open }: StoredState, key?: string): void {
-    const position = algorithmNames.indexOf(algorithm);
-    if (position < 0) throw invalidAs(name, algorithm, key);
-    this.add(name, position, scale, state, open);
-  }
-
-  /** Returns the error for the state at an index, which Rust rejected. */
+  /** Returns the error for the row at an index, which Rust rejected. */
   error(index: number, key?: string): TollgateError {
-    const [name, algorithm = "state"] = this.#shapes[index] ?? ["", undefined];
-    return invalidAs(name, algorithm, key);
-  }
-
-  /** One by one: a long log has more numbers than a call may have arguments. */
-  #push(list: readonly number[]): void {
-    for (const number of list) this.numbers.push(number);
+    const [name, algorithm] = this.#heads[index] ?? ["", undefined];
+    return unreadable(
+      fill(stateNumbersText, { name: inWords(name), algorithm: algorithmName(algorithm) }),
+      key,
+    );
   }
 }
 
-/** A state that Rust saved. */
-export interface SavedState {
-  /** Number of the name, position of the algorithm, and scale. */
-  readonly shape: readonly [name: number, algorithm: number, scale: number];
-  readonly state: number[];
-  readonly open: number[][];
-}
+/** A row that Rust saved: the number of its name, and the numbers that follow it. */
+export type SavedRow = readonly [name: number, row: readonly number[]];
+
+/** Returns when a row ends. */
+export const endOf = (row: readonly number[]): number => row[2] as number;
 
 /** Parses the list that Rust saved for one key. */
-export function saved(flat: readonly number[]): SavedState[] {
-  const states: SavedState[] = [];
+export function saved(flat: readonly number[]): SavedRow[] {
+  const rows: SavedRow[] = [];
   for (let at = 0; at < flat.length; ) {
     const end = at + 1 + (flat[at] as number);
-    const [name, algorithm, scale, count] = flat.slice(at + 1, at + 5) as [number, number, number, number];
-    const open: number[][] = [];
-    for (let from = at + 5 + count; from < end; from += schema.openNumbers)
-      open.push(flat.slice(from, from + schema.openNumbers));
-    states.push({ shape: [name, algorithm, scale], state: flat.slice(at + 5, at + 5 + count), open });
+    rows.push([flat[at + 1] as number, flat.slice(at + 2, end)]);
     at = end;
   }
-  return states;
+  return rows;
 }
 
-/** Returns a saved state as it is stored. */
-export function stored(
-  { shape: [name, algorithm, scale], state, open }: SavedState,
-  names: ShapeNames,
-): StoredState {
-  return {
-    name: names.names[name] as string,
-    algorithm: algorithmNames[algorithm] as string,
-    scale,
-    state,
-    open,
-  };
-}
+/** Returns the saved rows that have not ended as they are stored. */
+export const storedRows = (flat: readonly number[], { names }: ShapeNames, now: number): StoredRow[] =>
+  saved(flat)
+    .filter(([, row]) => endOf(row) > now)
+    .map(([name, row]) => [names[name] as string, row]);
 
 /** Copies lists of numbers, each read once, and checks the copies. */
 export function copiedLists(lists: unknown, key?: string): number[][] {

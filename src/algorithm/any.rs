@@ -6,9 +6,9 @@ use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
-use super::{Act, Algorithm, Charged, Outcome, Push};
-use crate::Decision;
+use super::{Act, Algorithm, Charge, Charged, Outcome, Push};
 use crate::growth::OutOfMemory;
+use crate::key::policy_states::most_open;
 use crate::number::MAX;
 use crate::policy::build_algorithm;
 use crate::policy::exception::Numbers;
@@ -18,6 +18,7 @@ use crate::policy::schema::{
     EXCEPTED_LENGTH, EXCEPTED_LIMIT, EXCEPTED_MOST, EXCEPTED_REFILL_RATE, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET,
     MAX_STORED_LOG, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
+use crate::{Decision, Expected};
 
 /// An algorithm with its numbers. The discriminant is a byte of its own, which takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +36,7 @@ pub(crate) enum AnyAlgorithm {
     Ban(Ban),
 }
 
-/// The capacity and the rate that a call gives for its bucket; two zeros for the limiter's own.
+/// The capacity and the rate of the bucket of a call; two zeros for every other algorithm.
 pub(crate) type CallNumbers = [u64; 2];
 
 /// Evaluates one expression for the algorithm that an [`AnyAlgorithm`] is.
@@ -138,6 +139,23 @@ impl AnyAlgorithm {
         }
         let charged = dispatch!(self, algorithm => algorithm.try_once(EntryState::of(entry), act, now).charged);
         self.decision(charged, now)
+    }
+
+    /// Gives back a cost of a hit in the first state of an entry. Returns what was given back.
+    #[cold]
+    pub(crate) fn undo(&self, entry: EntryMut<'_>, cost: u64, charge: Charge, now: u64) -> u64 {
+        dispatch!(self, algorithm => match EntryState::of_mut(entry) {
+            Some(state) => algorithm.undo(state, cost, charge, now),
+            None => 0,
+        })
+    }
+
+    /// Returns the level of a bucket in whole hits, rounded down; `None` for every other algorithm.
+    pub(crate) fn bucket_level(&self, entry: Entry<'_>, now: u64) -> Option<u64> {
+        match self {
+            Self::Bucket(bucket) => Some(bucket.whole_level(entry.words, now)),
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => None,
+        }
     }
 
     /// Returns whether only reservations count.
@@ -284,12 +302,33 @@ impl AnyAlgorithm {
     /// Returns the field of an exception that the algorithm cannot take, if there is one.
     pub(crate) fn unfit_field(&self, fields: &Numbers, is_stored: bool) -> Option<usize> {
         match self {
-            Self::SlidingWindow(_) => Some(EXCEPTED_LIMIT).filter(|&field| is_stored && fields[field] > MAX_STORED_LOG),
+            Self::SlidingWindow(_) | Self::Concurrency(_) => {
+                Some(EXCEPTED_LIMIT).filter(|&field| !self.is_reachable(fields[field], is_stored))
+            }
             Self::Bucket(own) => {
                 let period = Self::Bucket(excepted_bucket(own, fields)).period();
                 Some(EXCEPTED_CAPACITY).filter(|_| period > MAX)
             }
-            Self::Window(_) | Self::Concurrency(_) | Self::Ban(_) => None,
+            Self::Window(_) | Self::Ban(_) => None,
+        }
+    }
+
+    /// Returns whether a state can have as much as `limit`, in memory or outside the process, where logs are short. A key has a
+    /// bounded number of open reservations.
+    pub(crate) fn is_reachable(&self, limit: u64, is_stored: bool) -> bool {
+        match self {
+            Self::SlidingWindow(_) => !is_stored || limit <= MAX_STORED_LOG,
+            Self::Concurrency(_) => limit <= most_open(is_stored) as u64,
+            Self::Window(_) | Self::Bucket(_) | Self::Ban(_) => true,
+        }
+    }
+
+    /// Returns what is accepted in the place of a limit that is not reachable, or of a capacity.
+    pub(crate) fn limit_expected(&self, is_stored: bool) -> Expected {
+        match self {
+            Self::SlidingWindow(_) => Expected::StoredLimit,
+            Self::Concurrency(_) => Expected::ReachableLimit { max: most_open(is_stored) },
+            Self::Window(_) | Self::Bucket(_) | Self::Ban(_) => Expected::FillableCapacity,
         }
     }
 
@@ -301,22 +340,20 @@ impl AnyAlgorithm {
         }
     }
 
-    /// Returns the numbers by which a call charges a state if they differ from this algorithm's. Only buckets have them.
-    pub(crate) fn call_numbers(&self, call: &Self) -> CallNumbers {
-        match (self, call) {
-            (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
-                [call.capacity, call.rate]
-            }
-            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
-                [0; 2]
-            }
+    /// Returns the numbers by which a reservation that a call opens is charged.
+    pub(crate) fn call_numbers(&self) -> CallNumbers {
+        match self {
+            Self::Bucket(bucket) => [bucket.capacity, bucket.rate],
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => [0; 2],
         }
     }
 
-    /// Returns the algorithm with the numbers of a call.
+    /// Returns the algorithm with the numbers of the call that opened a reservation.
     pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
         match (self, numbers) {
-            (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
+            (Self::Bucket(own), [capacity, rate]) if rate > 0 && numbers != self.call_numbers() => {
+                Self::Bucket(own.with_numbers(capacity, rate))
+            }
             (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
                 *self
             }

@@ -10,7 +10,7 @@
 //! A state has the length of its window of violations and the end of its last ban, so it ends at a time of its own,
 //! whichever numbers a later policy has.
 
-use super::{Act, Algorithm, Outcome, Push};
+use super::{Act, Algorithm, Charge, Outcome, Push};
 use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range};
 use crate::policy::schema::MAX_BAN_COUNT;
@@ -200,6 +200,10 @@ impl Algorithm for Ban {
     fn charge(&self, _view: &mut View, _cost: u64, _now: u64) {}
 
     fn refund(&self, _view: &mut View, _cost: u64, _now: u64) {}
+
+    fn undo(&self, _state: &mut [u64], _cost: u64, _charge: Charge, _now: u64) -> u64 {
+        0
+    }
 
     fn wipe(&self, _view: &mut View, _count: u64) -> u64 {
         0

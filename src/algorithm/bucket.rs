@@ -8,11 +8,12 @@
 //! The unit does not depend on the rate, so a rate may change under a state, and there is nothing to
 //! round: a bucket never drifts.
 //!
-//! A state has the rate of its last charge. It flows at that rate or at the call's, whichever is
-//! faster, so that it ends at a time of its own, whichever call reads it and however often it was read before.
+//! A charge brings its rate: a state has the rate of its last charge, by whatever it was charged. It flows at that rate
+//! or at the call's, whichever is faster, so that it ends at a time of its own, whichever call reads it and however often
+//! it was read before. A refund is no charge, and keeps the rate.
 
 use super::level::Level;
-use super::{Algorithm, Push};
+use super::{Algorithm, Charge, Push};
 use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
 
@@ -70,17 +71,26 @@ impl Bucket {
     /// Returns the level at a later time.
     #[inline(always)]
     fn flowed(&self, level: Level, now: u64) -> Level {
-        let (elapsed, rate) = (now - level.at, self.flow(&level));
+        let flowed = self.flow_in(now - level.at, self.flow(&level));
+        let (hits, rest) = self.less((level.hits, level.rest), flowed);
+        Level { at: now, hits, rest, rate: level.rate }
+    }
+
+    /// Returns how much flows in a time at a rate: whole hits, and the rest.
+    #[inline(always)]
+    fn flow_in(&self, elapsed: u64, rate: u64) -> (u64, u64) {
         let hits = ratio(elapsed, rate, 0, self.per);
         // These may wrap around, but their difference does not.
-        let rest = elapsed.wrapping_mul(rate).wrapping_sub(hits.wrapping_mul(self.per));
-        let (left, borrows) = level.rest.overflowing_sub(rest);
-        let drained = hits + u64::from(borrows);
-        if drained > level.hits {
-            return Level { at: now, hits: 0, rest: 0, rate: level.rate };
-        }
+        (hits, elapsed.wrapping_mul(rate).wrapping_sub(hits.wrapping_mul(self.per)))
+    }
+
+    /// Returns an amount less another; nothing if that is more.
+    #[inline(always)]
+    fn less(&self, (hits, rest): (u64, u64), (by, rest_by): (u64, u64)) -> (u64, u64) {
+        let (left, borrows) = rest.overflowing_sub(rest_by);
+        let by = by + u64::from(borrows);
         let borrowed = if borrows { self.per } else { 0 };
-        Level { at: now, hits: level.hits - drained, rest: left.wrapping_add(borrowed), rate: level.rate }
+        if by > hits { (0, 0) } else { (hits - by, left.wrapping_add(borrowed)) }
     }
 
     /// Returns how long an amount takes to flow, rounded up and at most [`MAX`].
@@ -97,6 +107,11 @@ impl Bucket {
         }
         let at = if level.at > now + self.period { now } else { level.at };
         at + self.time_for(level.hits, level.rest, level.rate)
+    }
+
+    /// Returns the level in whole hits, rounded down.
+    pub(crate) fn whole_level(&self, state: &[u64], now: u64) -> u64 {
+        self.view(state, now).level.hits
     }
 
     /// Returns whether a state flows at this bucket's rate and no other.
@@ -125,11 +140,8 @@ impl Algorithm for Bucket {
         if now > level.at {
             level = self.flowed(level, now);
         } else if followed || level.is_empty() {
+            // An empty bucket has no time of its own, so that it is the same whether stored or not.
             level.at = now;
-        }
-        // An empty bucket has no time and no rate of its own, so that it is the same whether stored or not.
-        if level.is_empty() && self.rate > 0 {
-            level.rate = self.rate;
         }
         View { level, followed: followed && !level.is_empty() }
     }
@@ -144,18 +156,13 @@ impl Algorithm for Bucket {
     }
 
     #[inline(always)]
-    fn adopt(&self, view: &mut View) {
-        view.level.rate = self.rate;
-    }
-
-    #[inline(always)]
     fn charge(&self, view: &mut View, cost: u64, _now: u64) {
         let level = &mut view.level;
         level.hits += cost;
         if level.hits >= MAX {
             (level.hits, level.rest) = (MAX, 0);
         }
-        level.rate = level.rate.max(1);
+        level.rate = self.rate.max(1);
     }
 
     fn refund(&self, view: &mut View, cost: u64, _now: u64) {
@@ -165,9 +172,30 @@ impl Algorithm for Bucket {
         }
     }
 
+    /// Gives back what of the hit is still in the bucket. Without the hit, the level would be lower by its cost, unless it
+    /// had become empty meanwhile: since the hit, the level was at least what was beside it plus the cost less all that can
+    /// have flowed, and by no more than what that lacks of the cost was the bucket kept from being empty.
+    fn undo(&self, state: &mut [u64], cost: u64, charge: Charge, now: u64) -> u64 {
+        let mut view = self.view(state, now);
+        // Of a level that has saturated, it is not known how much the others used.
+        if view.followed || view.level.hits >= MAX {
+            return 0;
+        }
+        let level = (view.level.hits, view.level.rest);
+        let flowed = self.flow_in(now - charge.at, self.flow(&view.level));
+        let left = self.less((cost + charge.beside, 0), flowed);
+        let given = left.min((cost, 0)).min(level);
+        (view.level.hits, view.level.rest) = self.less(level, given);
+        let whole = given.0 + u64::from(given.1 > 0);
+        if whole > 0 {
+            self.commit(state, view);
+        }
+        whole
+    }
+
     #[inline(always)]
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
-        (view.level.hits, view.level.rest, view.level.rate) = (0, 0, self.rate);
+        (view.level.hits, view.level.rest) = (0, 0);
         match self.kind {
             // The caller has checked that `count` is within the capacity.
             Kind::Token => self.capacity - count,
@@ -218,9 +246,7 @@ impl Algorithm for Bucket {
 
     fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
         let level = Level::unpack(state, self.per);
-        // Reservations may be charged to an empty bucket when this policy is not at hand any more.
-        let rate = if level.is_empty() && self.rate > 0 { self.rate } else { level.rate };
-        [level.at, level.hits, level.rest, rate].into_iter().try_for_each(|number| push(number as i64))
+        [level.at, level.hits, level.rest, level.rate].into_iter().try_for_each(|number| push(number as i64))
     }
 
     fn import(&self, state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
@@ -314,14 +340,14 @@ mod tests {
         assert_eq!(state.act(Act::Hit(1), 0).more_after, 334);
         assert_eq!(state.peek(Act::LOOK, 100).more_after, 234);
         assert_eq!(state.peek(Act::LOOK, 334).more_after, 0);
-        assert_eq!(state.act(Act::Inc(14), 334).more_after, 1_667);
+        assert_eq!(state.act(Act::Charge(14), 334).more_after, 1_667);
     }
 
     #[test]
     fn a_debt_past_every_clock_does_not_wrap_around() {
         let bucket = Bucket::new(Kind::Token, 1, 1, 60_000);
         let (mut state, now) = (Key::new(AnyAlgorithm::Bucket(bucket), 0), 1_767_227_321_853);
-        state.act(Act::Inc(MAX), now);
+        state.act(Act::Charge(MAX), now);
         assert_eq!(state.peek(Act::Hit(1), now).retry_after, Some(MAX));
         assert_eq!(state.ends_at(now), now + MAX);
     }
@@ -332,7 +358,7 @@ mod tests {
             let bucket = Bucket::new(kind, 5, 1, 1_000);
             let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
             for _ in 0..3 {
-                state.act(Act::Inc(MAX), 0);
+                state.act(Act::Charge(MAX), 0);
             }
             let Level { hits, rest, .. } = Level::unpack(&state.words, 1_000);
             assert_eq!((hits, rest), (MAX, 0), "{kind:?}");
@@ -360,20 +386,22 @@ mod tests {
         state.algorithm = bucket(5);
         // A read flows faster, and changes nothing.
         assert_eq!((state.peek(Act::LOOK, 1_000).remaining, state.ends_at(1_000)), (5, 10_000));
-        // `inc` keeps the rate, a hit replaces it.
-        state.act(Act::Inc(1), 1_000);
-        assert_eq!(state.ends_at(1_000), 7_000);
-        state.act(Act::Hit(1), 1_000);
-        assert_eq!(state.ends_at(1_000), 2_400);
+        // A refund keeps the rate, every charge replaces it.
+        state.act(Act::Refund(1), 1_000);
+        assert_eq!(state.ends_at(1_000), 5_000);
+        for (act, ends_at) in [(Act::Charge(2), 2_200), (Act::Hit(1), 2_400), (Act::Set(4), 2_200)] {
+            state.act(act, 1_000);
+            assert_eq!(state.ends_at(1_000), ends_at, "{act:?}");
+        }
         state.algorithm = bucket(1);
-        assert_eq!(state.peek(Act::LOOK, 2_000).remaining, 8);
+        assert_eq!(state.peek(Act::LOOK, 2_000).remaining, 9);
     }
 
     #[test]
     fn a_debt_shows_as_nothing_and_is_paid_back() {
         let bucket = token(10);
         let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
-        assert_eq!(state.act(Act::Inc(13), 0).count, 0);
+        assert_eq!(state.act(Act::Charge(13), 0).count, 0);
         assert_eq!(state.peek(Act::Hit(0), 0).retry_after, Some(1_000));
         assert_eq!(state.peek(Act::Hit(1), 0).retry_after, Some(1_334));
     }

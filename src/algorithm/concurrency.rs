@@ -1,6 +1,6 @@
 //! A limit on the work in progress: only reservations count, and a reservation that ends is released.
 
-use super::{Algorithm, Push};
+use super::{Algorithm, Charge, Push};
 use crate::growth::OutOfMemory;
 
 /// The numbers of a `concurrency` policy.
@@ -47,6 +47,10 @@ impl Algorithm for Concurrency {
     }
 
     fn refund(&self, _view: &mut View, _cost: u64, _now: u64) {}
+
+    fn undo(&self, _state: &mut [u64], _cost: u64, _charge: Charge, _now: u64) -> u64 {
+        0
+    }
 
     fn wipe(&self, _view: &mut View, _count: u64) -> u64 {
         0

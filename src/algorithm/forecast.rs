@@ -8,9 +8,9 @@ use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
 use super::window::{Kind, Window};
 use super::{Act, Algorithm, Outcome};
-use crate::Decision;
 use crate::key::open_reservations::{Amount, Open, OpenOf};
 use crate::number::MAX;
+use crate::{Decision, Reason};
 
 /// The most words that a state takes.
 pub(crate) const WORDS: usize = 4;
@@ -31,8 +31,6 @@ struct Later {
 pub(crate) struct Beside<'a> {
     /// The algorithm that decides.
     pub(crate) algorithm: &'a AnyAlgorithm,
-    /// The algorithm by which open amounts are charged that have no numbers of their own.
-    pub(crate) own: &'a AnyAlgorithm,
     pub(crate) entry: Entry<'a>,
     /// The open amounts, none of which is due.
     pub(crate) open: OpenOf<'a>,
@@ -50,12 +48,15 @@ impl Beside<'_> {
         let mut decision = algorithm.peek(entry, Act::Hit(cost + sum), now);
         let charged = if act.charges(decision.allowed) { cost } else { 0 };
         if !decision.allowed {
-            let fits_at = if cost > algorithm.limit() { None } else { Some(self.fits_at(charged, cost)) };
+            let fits_at = if cost > algorithm.limit() { None } else { Some(self.fits_at(charged, cost, now)) };
             let mut denied = algorithm.peek(entry, Act::Charge(charged + sum), now);
             // In a full log, the hit takes the place of the oldest.
             denied.count = denied.count.min(algorithm.peek(entry, Act::Count(charged), now).count + sum);
             let retry_after = fits_at.map(|fits_at| fits_at.saturating_sub(now));
-            decision = Decision { allowed: false, retry_after, violated: decision.violated, ..denied };
+            // Hits that are counted in advance by leases are used.
+            let is_reserved = algorithm.peek(entry, Act::Hit(cost + open.leased().min(MAX)), now).allowed;
+            let reason = is_reserved.then_some(Reason::Reserved);
+            decision = Decision { allowed: false, retry_after, violated: decision.violated, reason, ..denied };
         }
         decision.reset_after = self.unused_at(charged, decision.reset_after).saturating_sub(now);
         decision.more_after = match algorithm.limit() - decision.remaining {
@@ -71,9 +72,7 @@ impl Beside<'_> {
         let &Self { algorithm, entry, open, now, .. } = self;
         if !self.flows_alike() {
             let mut later = self.charged(charged);
-            for (index, amount) in open.amounts() {
-                self.pass(&mut later, index, amount);
-            }
+            open.amounts().for_each(|(_, amount)| self.pass(&mut later, amount));
             return later.at + algorithm.peek(later.entry(), Act::LOOK, later.at).reset_after;
         }
         let key = algorithm.drain_key(entry, charged, now);
@@ -104,20 +103,23 @@ impl Beside<'_> {
                     Some(_) | None => end,
                 }
             }
-            AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) => self.slot_free_at(*ttl, charged, remaining),
+            AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) => self.slot_free_at(*ttl, charged, remaining + 1),
             AnyAlgorithm::Window(_)
             | AnyAlgorithm::SlidingWindow(_)
             | AnyAlgorithm::Bucket(_)
-            | AnyAlgorithm::Ban(_) => self.fits_at(charged, remaining + 1),
+            | AnyAlgorithm::Ban(_) => self.fits_at(charged, remaining + 1, now),
         }
     }
 
-    /// Returns the first end that leaves room for more than `remaining`, that of the charged amount among them.
-    fn slot_free_at(&self, ttl: u64, charged: u64, remaining: u64) -> u64 {
+    /// Returns the first end that leaves room for a cost, that of the charged amount among them, or now if there is room.
+    fn slot_free_at(&self, ttl: u64, charged: u64, cost: u64) -> u64 {
         let &Self { algorithm, open, now, .. } = self;
-        let room = algorithm.limit().saturating_sub(remaining + 1);
+        let room = algorithm.limit().saturating_sub(cost);
         let mut left = open.sum() + charged;
         let mut own = charged;
+        if left <= room {
+            return now;
+        }
         for (_, amount) in open.amounts() {
             if own > 0 && now + ttl <= amount.end {
                 left -= core::mem::take(&mut own);
@@ -133,41 +135,57 @@ impl Beside<'_> {
         now + ttl
     }
 
-    /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but is
-    /// within the limit.
-    fn fits_at(&self, charged: u64, cost: u64) -> u64 {
+    /// Returns the first time from `from` on at which a hit of `cost` fits, after `charged` was charged; `None` for never.
+    pub(crate) fn fits_from(&self, charged: u64, cost: u64, from: u64) -> Option<u64> {
+        let algorithm = self.algorithm;
+        if cost > algorithm.limit() {
+            return None;
+        }
+        let at = match algorithm {
+            AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) => self.slot_free_at(*ttl, charged, cost),
+            AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Bucket(_)
+            | AnyAlgorithm::Ban(_) => self.fits_at(charged, cost, from),
+        };
+        Some(at.max(from))
+    }
+
+    /// Returns the time from which on a hit of `cost`, which is within the limit, fits, after `charged` was charged. While
+    /// a state flows at several rates, times before `from` do not count.
+    fn fits_at(&self, charged: u64, cost: u64, from: u64) -> u64 {
         let &Self { algorithm, entry, open, now, .. } = self;
         match algorithm {
             AnyAlgorithm::SlidingWindow(window) => window.fits_beside(EntryState::of(entry), charged, cost, open, now),
             AnyAlgorithm::Window(_) | AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_) | AnyAlgorithm::Ban(_) => {
-                self.words_fit_at(charged, cost)
+                self.words_fit_at(charged, cost, from)
             }
         }
     }
 
     /// The same for a state of words: its copy is charged with one open amount after the other.
-    fn words_fit_at(&self, charged: u64, cost: u64) -> u64 {
+    fn words_fit_at(&self, charged: u64, cost: u64, from: u64) -> u64 {
         let &Self { algorithm, open, .. } = self;
         let decide =
             |later: &Later, until: u64| algorithm.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at));
         let mut later = self.charged(charged);
         if !self.flows_alike() {
-            for (index, amount) in open.amounts() {
-                if let Some(wait) = decide(&later, 0).retry_after
-                    && later.at + wait < amount.end
+            for (_, amount) in open.amounts() {
+                if let Some(wait) = decide(&later, from).retry_after
+                    && later.at.max(from) + wait < amount.end
                 {
                     break;
                 }
-                self.pass(&mut later, index, amount);
+                self.pass(&mut later, amount);
             }
-            return later.at + decide(&later, 0).retry_after.unwrap_or(0);
+            return later.at.max(from) + decide(&later, from).retry_after.unwrap_or(0);
         }
         let (mut before, mut stretch, mut row) = (later, 0, 0);
         // Finds the stretch of amounts after which the hit fits, and then the amount within it.
         while row < open.rows() && !decide(&later, 0).allowed {
             (before, stretch) = (later, row);
-            for (index, amount) in open.amounts_from(row).take_while(|(index, _)| *index < row + STRIDE) {
-                self.pass(&mut later, index, amount);
+            for (_, amount) in open.amounts_from(row).take_while(|(index, _)| *index < row + STRIDE) {
+                self.pass(&mut later, amount);
             }
             row += STRIDE;
         }
@@ -175,29 +193,25 @@ impl Beside<'_> {
             before = later;
             stretch = row;
         }
-        for (index, amount) in open.amounts_from(stretch) {
+        for (_, amount) in open.amounts_from(stretch) {
             if decide(&before, amount.end).allowed {
                 break;
             }
-            self.pass(&mut before, index, amount);
+            self.pass(&mut before, amount);
         }
         before.at + decide(&before, 0).retry_after.unwrap_or(0)
     }
 
     /// Returns whether the state and all open amounts flow at the rate of the algorithm that decides.
     pub(crate) fn flows_alike(&self) -> bool {
-        match (self.algorithm, self.own) {
-            (AnyAlgorithm::Bucket(algorithm), AnyAlgorithm::Bucket(own)) => {
-                algorithm.rate == own.rate && !self.open.has_call_numbers() && algorithm.flows_alike(self.entry.words)
+        match self.algorithm {
+            AnyAlgorithm::Bucket(bucket) => {
+                self.open.are_charged_by(self.algorithm) && bucket.flows_alike(self.entry.words)
             }
-            (
-                AnyAlgorithm::Bucket(_)
-                | AnyAlgorithm::Window(_)
-                | AnyAlgorithm::SlidingWindow(_)
-                | AnyAlgorithm::Concurrency(_)
-                | AnyAlgorithm::Ban(_),
-                _,
-            ) => true,
+            AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Concurrency(_)
+            | AnyAlgorithm::Ban(_) => true,
         }
     }
 
@@ -213,11 +227,11 @@ impl Beside<'_> {
         Later { words, left: self.open.sum(), at: self.now }
     }
 
-    /// Moves on to the end of the open amount at an index, which charges it.
-    fn pass(&self, later: &mut Later, index: usize, amount: Amount) {
+    /// Moves on to the end of an open amount, which charges it.
+    fn pass(&self, later: &mut Later, amount: Amount) {
         later.left -= amount.amount;
-        let (algorithm, act) = self.open.charge(index, self.own, amount.amount);
-        algorithm.charge_words(&mut later.words, act, amount.charged_at(algorithm.period()));
+        let algorithm = amount.charged_by(self.algorithm);
+        algorithm.charge_words(&mut later.words, amount.amount, amount.charged_at(algorithm.period()));
         later.at = amount.end;
     }
 }
@@ -229,11 +243,11 @@ impl Later {
 }
 
 impl AnyAlgorithm {
-    /// Charges a state of words by [`Act::Inc`] or [`Act::Charge`].
-    fn charge_words(&self, words: &mut [u64], act: Act, now: u64) {
+    /// Charges a state of words.
+    fn charge_words(&self, words: &mut [u64], cost: u64, now: u64) {
         match self {
-            Self::Window(window) => charge(window, words, act, now),
-            Self::Bucket(bucket) => charge(bucket, words, act, now),
+            Self::Window(window) => charge(window, words, cost, now),
+            Self::Bucket(bucket) => charge(bucket, words, cost, now),
             Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => {}
         }
     }
@@ -260,14 +274,15 @@ impl AnyAlgorithm {
         }
         let (mut newest, mut drained) = (0, 0);
         for (_, amount) in open.amounts() {
-            newest = newest.max(amount.charged_at(self.period()));
+            let by = amount.charged_by(self);
+            newest = newest.max(amount.charged_at(by.period()));
             drained = match self {
                 Self::SlidingWindow(window) => newest + window.scale,
                 // No amount is open under a ban.
                 Self::Concurrency(_) | Self::Ban(_) => amount.end,
                 Self::Window(_) | Self::Bucket(_) => {
-                    let charge = Act::Inc(amount.amount);
-                    newest + self.act(state.reborrow(), charge, newest, &mut Outcome::default()).reset_after
+                    let charge = Act::Charge(amount.amount);
+                    newest + by.act(state.reborrow(), charge, newest, &mut Outcome::default()).reset_after
                 }
             };
         }
@@ -281,11 +296,8 @@ impl AnyAlgorithm {
 }
 
 /// Charges a state without a decision, which would take twice as long on each of many amounts.
-fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], act: Act, now: u64) {
+fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], cost: u64, now: u64) {
     let mut view = algorithm.view(words, now);
-    if matches!(act, Act::Charge(_)) {
-        algorithm.adopt(&mut view);
-    }
-    algorithm.charge(&mut view, act.amount(), now);
+    algorithm.charge(&mut view, cost, now);
     algorithm.commit(words, view);
 }

@@ -229,6 +229,38 @@ impl Log {
         }
     }
 
+    /// Takes a cost out of the entry that begins `at` words after the oldest. Returns what was taken.
+    #[cold]
+    pub(crate) fn take(&mut self, at: u32, cost: u64) -> u64 {
+        let Some(hits) = self.entry(at) else { return 0 };
+        let taken = cost.min(hits.cost);
+        let left = Hits { cost: hits.cost - taken, ..hits };
+        let words = if left.cost > 0 { left.words() } else { 0 };
+        let gap = hits.words() - words;
+        for from in at + hits.words()..self.len {
+            let word = self.word(from);
+            self.write_word(from - gap, word);
+        }
+        self.len -= gap;
+        // It is filled again when the next entry is dropped.
+        self.fronted = 0;
+        if words > 0 {
+            self.write(at, left);
+        }
+        self.newest = self.last_time();
+        self.total -= taken;
+        taken
+    }
+
+    /// Returns the time of the newest entry, read from its words; 0 if the log is empty.
+    fn last_time(&self) -> u64 {
+        let (mut at, mut time) = (0, 0);
+        while let Some(hits) = self.entry(at) {
+            (at, time) = (at + hits.words(), hits.time);
+        }
+        time
+    }
+
     /// Moves all times back by `shift`. Times before the epoch become the epoch.
     #[cold]
     pub(crate) fn shift(&mut self, shift: u64) {

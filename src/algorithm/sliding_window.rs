@@ -11,7 +11,7 @@
 //! reserved, since a higher limit granted it.
 
 use super::log::{Hits, Log};
-use super::{Algorithm, Push};
+use super::{Algorithm, Charge, Push};
 use crate::growth::OutOfMemory;
 use crate::key::open_reservations::OpenOf;
 use crate::number::{MAX, in_range};
@@ -103,15 +103,15 @@ impl SlidingWindow {
         (self.keep + 1).min(MAX)
     }
 
-    /// Returns the time from which on a hit of `cost`, which does not fit now, fits beside open amounts. An open amount
+    /// Returns the time from which on a hit of `cost` fits beside open amounts. An open amount
     /// becomes a hit at the time at which it is charged; before, it counts because it is open.
     pub(crate) fn fits_beside(&self, log: &Log, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
         let mut view = self.view(log, now);
         if charged > 0 {
             self.charge(&mut view, charged, now);
         }
-        let mut excess = view.total + open.sum() + cost - self.limit;
-        let (mut at, mut newest, mut fits_at) = (view.skip, view.newest, view.at);
+        let mut excess = (view.total + open.sum() + cost).saturating_sub(self.limit);
+        let (mut at, mut newest, mut fits_at) = (view.skip, view.newest, now);
         let mut ends = open.amounts().map(|(_, open)| open).peekable();
         let mut charges = open.amounts().map(|(_, open)| open);
         while excess > 0 {
@@ -211,6 +211,27 @@ impl Algorithm for SlidingWindow {
     fn refund(&self, view: &mut View, cost: u64, _now: u64) {
         view.refunded = cost.min(view.total);
         view.total -= view.refunded;
+    }
+
+    /// Gives back from the entry of the hit's time, which is all that differs from a log without the hit: whatever time is
+    /// looked at, the entries after it sum up to what they would without the hit, or more where a refund, which drops the
+    /// oldest, has dropped the hit instead of others.
+    fn undo(&self, log: &mut Log, cost: u64, charge: Charge, now: u64) -> u64 {
+        let view = self.view(log, now);
+        // In a log that is as long as it can be, others' hits may have been dropped for this one.
+        if view.shift > 0 || view.total >= self.most() {
+            return 0;
+        }
+        let mut at = view.skip;
+        while let Some(hits) = log.entry(at)
+            && hits.time < charge.at
+        {
+            at += hits.words();
+        }
+        match log.entry(at) {
+            Some(hits) if hits.time == charge.at => log.take(at, cost),
+            _ => 0,
+        }
     }
 
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
@@ -354,9 +375,9 @@ mod tests {
         }
         assert_eq!((log.logs[0].len(), log.logs[0].total), (4, 4));
         assert_eq!(log.peek(Act::Hit(1), 990).retry_after, Some(997));
-        assert_eq!(log.act(Act::Inc(96), 990).count, 100);
+        assert_eq!(log.act(Act::Charge(96), 990).count, 100);
         assert_eq!(log.act(Act::Refund(97), 990).count, 3);
-        assert_eq!(log.act(Act::Inc(MAX), 990).count, 1_001);
+        assert_eq!(log.act(Act::Charge(MAX), 990).count, 1_001);
     }
 
     #[test]
@@ -373,7 +394,7 @@ mod tests {
         for now in 20..40 {
             assert_eq!(lower.act(Act::Count(1), now).count, 8);
         }
-        lower.act(Act::Inc(1), 40);
+        lower.act(Act::Charge(1), 40);
         let mut again = Key::new(AnyAlgorithm::SlidingWindow(ten), 0);
         assert!(again.import(&lower.export()));
         assert!(again.act(Act::Hit(1), 50).allowed);
@@ -383,7 +404,7 @@ mod tests {
     #[test]
     fn a_log_at_the_end_of_the_range_can_be_read_again() {
         let mut log = Key::new(AnyAlgorithm::SlidingWindow(SlidingWindow::new(MAX, 1_000)), 0);
-        log.act(Act::Inc(MAX), 0);
+        log.act(Act::Charge(MAX), 0);
         assert!(!log.act(Act::Count(2), 0).allowed);
         let mut again = Key::new(log.algorithm, 0);
         assert!(again.import(&log.export()));

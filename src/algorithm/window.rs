@@ -16,7 +16,7 @@
 //! Had they come at its start, it denies some that a log would allow.
 
 use super::calendar::CalendarScale;
-use super::{Algorithm, Push};
+use super::{Algorithm, Charge, Push};
 use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
 
@@ -233,6 +233,30 @@ impl Algorithm for Window {
         if self.slides() && view.start == NONE {
             view.start = self.start_at(now);
         }
+    }
+
+    /// Gives back in the window of the hit. That window's count is then what the others used in it: the hit was added to it
+    /// once, and no other window has it. The window that a key's first hit opened stays while others have hits in it.
+    fn undo(&self, state: &mut [u64], cost: u64, charge: Charge, now: u64) -> u64 {
+        let mut view = self.view(state, now);
+        let since = charge.at as i64 - view.start;
+        let is_current = view.start != NONE && since >= 0 && (since as u64) < self.length(view.start);
+        let is_previous = self.slides() && since < 0 && since >= -(self.scale as i64);
+        let count = match (is_current, is_previous) {
+            (true, _) => &mut view.current,
+            (_, true) => &mut view.previous,
+            _ => return 0,
+        };
+        // Of a count that has saturated, it is not known how much the others used.
+        let given = if *count < MAX && !view.followed { cost.min(*count) } else { 0 };
+        *count -= given;
+        if given > 0 {
+            if !self.slides() && view.current == 0 {
+                view.start = NONE;
+            }
+            self.commit(state, view);
+        }
+        given
     }
 
     #[inline(always)]

@@ -1,26 +1,20 @@
 //! One key's states, for a boundary that keeps the states of the other keys itself.
 
-use alloc::vec::Vec;
-
 use super::{Algorithms, Failure, list_in};
-use crate::algorithm::Outcome;
-use crate::growth::{OutOfMemory, push};
+use crate::algorithm::{Outcome, Push};
 use crate::key::policy_states::PolicyStates;
-use crate::key::shapes::{Shape, split};
+use crate::key::rows::{RowRef, head_of};
+use crate::key::shapes::Shape;
 use crate::key::states::KeyStates;
 use crate::policy::costs::PositionCosts;
 use crate::policy::denied;
 use crate::{Decision, Denied};
 
-/// The states of one key under all policies, without reservations and former shapes.
+/// The states of one key under all policies, without reservations and other rows.
 #[derive(Debug)]
 pub struct OneKey {
     policy_states: PolicyStates,
     states: KeyStates,
-    /// Whether a state was loaded or charged.
-    is_used: bool,
-    /// Whether states that have ended are kept.
-    keeps_ended: bool,
 }
 
 impl OneKey {
@@ -31,50 +25,38 @@ impl OneKey {
         policy_states.check_hit()?;
         let mut states = KeyStates::new(&policy_states)?;
         policy_states.clear(states.entry_mut(), now);
-        Ok(Self { policy_states, states, is_used: false, keeps_ended: false })
+        Ok(Self { policy_states, states })
     }
 
-    /// Returns a state of a key never used, of the shape of the first of these states: as much of a policy as is needed to
-    /// know when a state ends.
-    pub fn of_shape(numbers: &[i64], now: u64) -> Result<Self, Failure> {
-        let shape = split(list_in(&mut &numbers[..], 0)?).map(|(shape, ..)| shape);
-        let algorithm = shape.and_then(|shape| shape.algorithm()).ok_or(Failure::At(0))?;
-        let mut algorithms = Vec::new();
-        push(&mut algorithms, algorithm)?;
-        Self::new(Algorithms(algorithms), None, now)
-    }
-
-    /// Loads states that [`OneKey::save`] passed, unless all of them have ended. With `keeps_ended` they are kept then too, as
-    /// those of a key that has states of former shapes are.
+    /// Loads rows that [`OneKey::save`] passed, but for those that have ended.
     ///
     /// # Errors
     ///
-    /// If a state is invalid, or its shape is not that of the policy of its name: at the index of that state.
-    pub fn load(&mut self, now: u64, numbers: &[i64], keeps_ended: bool) -> Result<(), Failure> {
+    /// If a row is invalid, or its shape is not that of the policy of its name: at the index of that row.
+    pub fn load(&mut self, now: u64, numbers: &[i64]) -> Result<(), Failure> {
         let (mut rest, mut index) = (numbers, 0);
         while !rest.is_empty() {
             let invalid = || Failure::At(index);
-            let (shape, numbers, open) = split(list_in(&mut rest, index)?).ok_or_else(invalid)?;
-            let own = self.policy_states.algorithms().get(shape.name).ok_or_else(invalid)?;
-            if Shape::of(shape.name, own) != shape
-                || !open.is_empty()
-                || !self.policy_states.import(shape.name, self.states.entry_mut(), numbers)?
+            let row = RowRef::parse(list_in(&mut rest, index)?).ok_or_else(invalid)?;
+            let position = row.shape.name;
+            let own = self.policy_states.algorithms().get(position).ok_or_else(invalid)?;
+            if !row.shape.is_of(own)
+                || !row.open.is_empty()
+                || !self.policy_states.import(position, self.states.entry_mut(), row.state)?
             {
                 return Err(invalid());
             }
+            if self.policy_states.expires_at(position, self.states.entry(), now) == 0 {
+                self.policy_states.clear_one(position, self.states.entry_mut(), now);
+            }
             index += 1;
-        }
-        self.keeps_ended = keeps_ended;
-        self.is_used = keeps_ended || self.ends_at(now) > now;
-        if !self.is_used {
-            self.policy_states.clear(self.states.entry_mut(), now);
         }
         Ok(())
     }
 
     /// Decides a hit, and with `charges` charges it if it fits.
     pub fn hit(&mut self, cost: u64, now: u64, charges: bool) -> Result<Decision, Failure> {
-        let Self { policy_states, states, .. } = self;
+        let Self { policy_states, states } = self;
         let (algorithms, costs) = (policy_states.algorithms(), PositionCosts::All(cost));
         if !charges {
             return Ok(policy_states.peek(algorithms, states.entry(), &costs, now));
@@ -82,34 +64,29 @@ impl OneKey {
         let mut outcome = Outcome::default();
         let decision = policy_states.hit_costs(algorithms, states.entry_mut(), &costs, now, &mut outcome);
         outcome.changed()?;
-        self.is_used |= policy_states.charges(&decision, &costs);
         Ok(decision)
     }
 
-    /// Passes the states to `push` one number after the other, as [`super::SlotLimiter::export`] appends them. Returns when
-    /// they end; 0, without numbers, if they have ended.
-    pub fn save(&self, now: u64, push: &mut dyn FnMut(i64) -> Result<(), OutOfMemory>) -> Result<u64, Failure> {
-        let ends_at = self.ends_at(now);
-        if !self.is_used || (ends_at <= now && !self.keeps_ended) {
-            return Ok(0);
-        }
-        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
+    /// Passes the rows that have not ended to `push`, each after the count of its numbers. Returns when they end at `now`; 0 if all
+    /// have ended.
+    pub fn save(&self, now: u64, push: Push<'_>) -> Result<u64, Failure> {
+        let Self { policy_states, states } = self;
+        let mut last = 0;
+        for (position, algorithm) in policy_states.algorithms().iter().enumerate() {
+            let ends_at = policy_states.state_ends_at(position, states.entry());
+            if ends_at <= now {
+                continue;
+            }
+            last = policy_states.expires_at(position, states.entry(), now).max(last);
             let mut count = 0;
-            self.policy_states.export_one(position, self.states.entry(), &mut |_| {
+            policy_states.export_one(position, states.entry(), &mut |_| {
                 count += 1;
                 Ok(())
             })?;
-            let Shape { name, algorithm, scale } = Shape::of(position, algorithm);
-            for number in [count + 4, name as i64, algorithm as i64, scale.number(), count] {
-                push(number)?;
-            }
-            self.policy_states.export_one(position, self.states.entry(), push)?;
+            let head = head_of(Shape::of(position, algorithm), ends_at, count);
+            [head.len() as i64 + count].into_iter().chain(head).try_for_each(&mut *push)?;
+            policy_states.export_one(position, states.entry(), push)?;
         }
-        Ok(ends_at)
-    }
-
-    /// Returns when the last of the states ends; `now` or earlier if it has.
-    fn ends_at(&self, now: u64) -> u64 {
-        self.policy_states.all_end_at(self.states.entry(), now)
+        Ok(last)
     }
 }

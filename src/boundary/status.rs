@@ -6,7 +6,8 @@ use super::Failure;
 pub const ALLOWED: i32 = 1;
 /// The numbers are integers of 31 bits, in `integers`.
 pub const SMALL: i32 = 2;
-/// Slots were freed, or one was taken for the key: the owner of the keys must read `moves`.
+/// Slots were freed, or one was taken for the key: the owner of the keys must read `moves`. An error has no such bit: it may
+/// have moved slots.
 pub const MOVED: i32 = 4;
 /// Denied because the limiter is full.
 pub const FULL: i32 = 8;
@@ -14,6 +15,8 @@ pub const FULL: i32 = 8;
 pub const BANNED: i32 = 16;
 /// Denied by an exception.
 pub const DENIED: i32 = 32;
+/// Denied by open reservations alone.
+pub const RESERVED: i32 = 64;
 
 /// The cost is invalid.
 pub const INVALID_COST: i32 = -1;
@@ -31,6 +34,8 @@ pub const NO_ROOM: i32 = -6;
 pub const INVALID_AMOUNT: i32 = -7;
 /// Half of the keys that the limiter holds have exceptions.
 pub const MANY_EXCEPTIONS: i32 = -8;
+/// The key has as many rows as a key outside the process may have.
+pub const MANY_ROWS: i32 = -9;
 /// The policy at a position counts reservations alone, or denials: this minus the position.
 pub const UNCOUNTABLE: i32 = -50;
 /// The policy or state at a position is invalid: this minus the position. The position after the last is that of a
@@ -44,6 +49,7 @@ pub fn status_of(failure: Failure) -> i32 {
         Failure::OutOfMemory => OUT_OF_MEMORY,
         Failure::Full => NO_ROOM,
         Failure::ManyExceptions => MANY_EXCEPTIONS,
+        Failure::ManyRows => MANY_ROWS,
         Failure::Amount => INVALID_AMOUNT,
         Failure::Mismatch => MISMATCH,
         Failure::Uncountable(position) => UNCOUNTABLE - position as i32,

@@ -4,6 +4,8 @@ pub(crate) mod account;
 mod codec;
 mod credit;
 pub(super) mod in_memory;
+#[cfg(test)]
+mod many_policies;
 pub(crate) mod random;
 mod row;
 #[cfg(test)]
@@ -20,7 +22,7 @@ use crate::cloudflare::object::account::{Account, Expired, Request as AccountReq
 use crate::cloudflare::object::random::random_bits;
 use crate::cloudflare::protocol::{message, wire};
 use crate::cloudflare::thrown::ThrownError;
-use crate::{Costs, Error, Operation, ReservationId};
+use crate::{Costs, Operation};
 
 /// The Durable Object of one key. Its name is the key.
 ///
@@ -65,7 +67,7 @@ impl RateLimiterObject {
     /// may be kept in memory.
     #[doc(hidden)]
     pub fn hit(&self, policies: &str, cost: f64, credit: bool, now: f64) -> Result<String, ThrownError> {
-        self.apply(Operation::Hit { cost: wire::amount(cost)? }, &[], policies, credit, now)
+        self.apply(Operation::Hit { cost: wire::amount(cost)? }, policies, credit, now)
     }
 
     /// Performs `peek`, `inc`, `set`, `get`, `expires_at` or `reset`; `policy` is the name of one of several policies.
@@ -80,7 +82,7 @@ impl RateLimiterObject {
         credit: bool,
         now: f64,
     ) -> Result<String, ThrownError> {
-        self.apply(wire::counted(operation, amount, policy.as_deref())?, &[], policies, credit, now)
+        self.apply(wire::counted(operation, amount, policy.as_deref())?, policies, credit, now)
     }
 
     /// Charges what the holder of a lease reports, decides a hit, and makes the lease larger and longer. Returns a
@@ -95,24 +97,22 @@ impl RateLimiterObject {
         now: f64,
     ) -> Result<String, ThrownError> {
         let operation = Operation::Lease { cost: wire::amount(cost)?, renewal: wire::renewal(report)? };
-        self.apply(operation, &[], policies, credit, now)
+        self.apply(operation, policies, credit, now)
     }
 
-    /// Reserves a cost for a decision over several keys, after it has settled other reservations. Returns a decision,
-    /// followed by the id of the reservation.
+    /// Decides a hit of a decision over several keys. Returns a decision, followed by the id of the hit if it can be undone.
     #[doc(hidden)]
-    pub fn hold(&self, policies: &str, cost: f64, settles: Vec<String>, now: f64) -> Result<String, ThrownError> {
-        let settles: Result<Vec<ReservationId>, Error> = settles.iter().map(|id| id.parse()).collect();
-        let costs = Costs::All(wire::amount(cost)?);
-        let operation = Operation::Reserve { costs, ttl: Some(wire::HOLD), random: random_bits()? };
-        self.apply(operation, &settles?, policies, false, now)
+    #[wasm_bindgen(js_name = hitUndoable)]
+    pub fn hit_undoable(&self, policies: &str, cost: f64, now: f64) -> Result<String, ThrownError> {
+        let (costs, random) = (Costs::All(wire::amount(cost)?), random_bits()? as u64);
+        self.apply(Operation::HitUndoable { costs, random }, policies, false, now)
     }
 
-    /// Cancels such a reservation. Returns the settlement.
+    /// Undoes such a hit of this cost. Returns what was given back.
     #[doc(hidden)]
-    pub fn release(&self, policies: &str, id: &str, now: f64) -> Result<String, ThrownError> {
-        let operation = Operation::Settle { id: id.parse()?, used: Some(Costs::All(0)) };
-        self.apply(operation, &[], policies, false, now)
+    pub fn undo(&self, policies: &str, cost: f64, id: &str, now: f64) -> Result<String, ThrownError> {
+        let operation = Operation::Undo { id: id.parse()?, costs: Costs::All(wire::amount(cost)?) };
+        self.apply(operation, policies, false, now)
     }
 
     /// Returns whether nothing is stored of the key, and keeps what is stored from now on for `kept_for` at least.
@@ -147,15 +147,8 @@ impl RateLimiterObject {
 impl RateLimiterObject {
     /// Not inlined into each method, for the size of the wasm.
     #[inline(never)]
-    fn apply(
-        &self,
-        operation: Operation<'_>,
-        settles: &[ReservationId],
-        policies: &str,
-        credit: bool,
-        now: f64,
-    ) -> Result<String, ThrownError> {
-        let request = AccountRequest { operation, settles, policies, credit };
+    fn apply(&self, operation: Operation<'_>, policies: &str, credit: bool, now: f64) -> Result<String, ThrownError> {
+        let request = AccountRequest { operation, policies, credit };
         Ok(self.account.borrow_mut().apply(request, wire::time(now)?)?.to_text())
     }
 }

@@ -63,6 +63,11 @@ pub enum Expected {
     FillableCapacity,
     /// A limit of a log outside the process.
     StoredLimit,
+    /// A limit of concurrency that a key can reach.
+    ReachableLimit {
+        /// The most open reservations of a key.
+        max: usize,
+    },
     /// The longest ban: a duration that is at least its `for`, where there is a factor.
     MostOfBan,
     /// A `most` with a factor.
@@ -134,6 +139,7 @@ impl Display for Expected {
             Self::FreeAmongSeveral => f.write_str(wording::FREE_AMONG_SEVERAL),
             Self::FillableCapacity => fill(f, wording::FILLABLE_CAPACITY, &["max"], &[&MAX]),
             Self::StoredLimit => f.write_str(wording::STORED_LIMIT),
+            Self::ReachableLimit { max } => fill(f, wording::REACHABLE_LIMIT, &["max"], &[max]),
             Self::MostOfBan => f.write_str(wording::MOST_OF_BAN),
             Self::FactorForMost => f.write_str(wording::FACTOR_FOR_MOST),
             Self::Reservation => f.write_str(wording::RESERVATION),

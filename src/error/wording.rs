@@ -54,10 +54,10 @@ texts! {
     /// No memory.
     OUT_OF_MEMORY = "there is no memory left for another key or hit";
 
-    /// Several states.
-    STATES_DIFFER = "the numbers of states and policies differ";
-    /// Numbers that are not a reservation.
-    RESERVATION_NUMBERS = "the numbers of a reservation are not those of an open one";
+    /// A state of an algorithm that is not known.
+    UNKNOWN_STATE = "known algorithm";
+    /// Numbers that are not a row.
+    ROW_NUMBERS = "the numbers of a row are not those of one";
     /// Numbers that are not a state.
     STATE_NUMBERS = "the numbers of {name} are not those of a {algorithm}";
 
@@ -120,6 +120,8 @@ texts! {
     /// A capacity.
     FILLABLE_CAPACITY = "a capacity that the rate fills within {max} ms";
     /// A limit.
+    REACHABLE_LIMIT = "a concurrency that a key can reach; it has at most {max} open reservations here";
+    /// A limit.
     STORED_LIMIT = "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";
 
     /// A number below 0.
@@ -140,6 +142,8 @@ texts! {
     EXCEPTION_LENGTH = "a duration of at most 400 days; use milliseconds or a string such as \"1h\", \"1d\" or \"1w\"";
     /// A limiter half of whose keys have exceptions.
     MANY_EXCEPTIONS = "half of the {found} keys that this limiter holds have exceptions; raise its number of keys";
+    /// A key outside the process with as many rows as it may have.
+    MANY_ROWS = "the key has states under {found} policies that have not ended, and keeps no more; use fewer policies with one key, or reset it";
     /// An object without fields.
     EMPTY_OBJECT = "an empty object";
     /// A list.

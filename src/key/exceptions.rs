@@ -8,19 +8,19 @@ use core::iter::repeat_n;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::{Act, Outcome, Push};
 use crate::growth::{OutOfMemory, copied, push};
+use crate::key::decide::{Charged, KeyAt};
 use crate::key::open_reservations::{FREE, Open, Reserved};
 use crate::key::operate::KeyMut;
 use crate::key::policy_states::{Entry, PolicyStates};
-use crate::key::shapes::{Names, Shape, Shaped};
+use crate::key::rows::RowRef;
+use crate::key::shapes::{Names, Shape};
+use crate::key::states::KeyStates;
 use crate::number::{MAX, in_range};
 use crate::policy::costs::PositionCosts;
 use crate::policy::exception::{Exception, Numbers};
 use crate::policy::scale::Scale;
-use crate::policy::schema::{ALLOW, DENY, EXCEPTED_LIMIT, EXCEPTION, EXCEPTION_FIELDS};
-use crate::{Decision, Error, Expected, Policies, Reason, Violated};
-
-/// The numbers of a stored part before its fields: when it ends, and when it was set.
-const HEAD: usize = 2;
+use crate::policy::schema::{ALLOW, DENY, EXCEPTION, EXCEPTION_FIELDS};
+use crate::{Decision, Error, Policies, Reason, Violated};
 
 /// The numbers of a key's exception under one policy, or its decision, under a name that no policy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,27 +48,19 @@ impl Part {
         Shape { name: self.name, algorithm: EXCEPTION, scale: Scale::of_time(1) }
     }
 
-    /// Passes the part to `push` as it is stored: its end, when it was set, and each field's position and number.
-    fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
-        [self.until, self.since].into_iter().try_for_each(|time| push(time as i64))?;
-        self.fields().try_for_each(|(field, number)| {
-            push(field as i64)?;
-            push(number as i64)
-        })
-    }
-
-    /// Reads a part as it was stored; `None` if its numbers are invalid.
-    fn import(name: usize, numbers: &[i64]) -> Option<Self> {
-        let (&[until, since], rest) = numbers.split_first_chunk::<HEAD>()?;
+    /// Reads a part from its end, and the numbers of its row: when it was set, and each field's position and number. `None` if
+    /// they are invalid.
+    fn import(name: usize, until: u64, numbers: &[i64]) -> Option<Self> {
+        let (&since, rest) = numbers.split_first()?;
         let (pairs, []) = rest.as_chunks::<2>() else { return None };
-        let mut part = Self { name, until: until as u64, since: since as u64, fields: [0; EXCEPTION_FIELDS.len()] };
+        let mut part = Self { name, until, since: since as u64, fields: [0; EXCEPTION_FIELDS.len()] };
         for &[field, number] in pairs {
             let own = part.fields.get_mut(usize::try_from(field).ok()?).filter(|own| **own == 0)?;
             *own = u64::try_from(number).ok().filter(|number| (1..=MAX).contains(number))?;
         }
         let is_decision = [ALLOW, DENY].into_iter().any(|field| part.fields[field] > 0);
-        let has_fields = !pairs.is_empty() && (!is_decision || pairs.len() == 1);
-        (in_range(until) && in_range(since) && has_fields).then_some(part)
+        let is_valid = until <= MAX && in_range(since) && (!is_decision || pairs.len() == 1);
+        is_valid.then_some(part)
     }
 }
 
@@ -89,16 +81,15 @@ pub(crate) struct Exceptions(Vec<Part>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfit {
     pub(crate) position: usize,
+    algorithm: AnyAlgorithm,
+    are_stored: bool,
     field: usize,
     number: u64,
 }
 
 impl Unfit {
     pub(crate) fn error(self, policies: &Policies) -> Error {
-        let expected = match self.field {
-            EXCEPTED_LIMIT => Expected::StoredLimit,
-            _ => Expected::FillableCapacity,
-        };
+        let expected = self.algorithm.limit_expected(self.are_stored);
         let field = EXCEPTION_FIELDS[self.field];
         let option = alloc::format!("{}.{field}", policies.name(self.position)).into();
         Error::InvalidOption { option, found: self.number.into(), expected }
@@ -126,14 +117,14 @@ impl Exceptions {
         Ok(parts)
     }
 
-    /// Reads parts from numbers: for each the number of its name, how many numbers follow, and these as it is stored. `None` if
-    /// they are invalid.
+    /// Reads parts from numbers: for each the number of its name, how many numbers follow, and these: its end, when it was set, and
+    /// each field's position and number. `None` if they are invalid.
     pub(crate) fn from_flat(mut rest: &[i64]) -> Result<Option<Self>, OutOfMemory> {
         let mut parts = Self::default();
         while let [name, count, after @ ..] = rest {
-            let Some((numbers, after)) = after.split_at_checked(*count as usize) else { return Ok(None) };
-            match Part::import(*name as usize, numbers) {
-                Some(part) if parts.add(part)? => rest = after,
+            let Some(([until, numbers @ ..], after)) = after.split_at_checked(*count as usize) else { return Ok(None) };
+            match Part::import(*name as usize, *until as u64, numbers) {
+                Some(part) if parts.add(part)? && part.fields().next().is_some() => rest = after,
                 Some(_) | None => return Ok(None),
             }
         }
@@ -163,14 +154,30 @@ impl Exceptions {
         Ok(Self(parts))
     }
 
-    /// Returns when the exception ends; 0 if there is none.
+    /// Returns parts in which nothing is in force until these would have ended: so that no process with an older memory brings
+    /// back what was lifted `now`. Empty if nothing was in force.
+    pub(crate) fn lifted(&self, now: u64) -> Result<Self, OutOfMemory> {
+        let mut lifted = Self::default();
+        if let Some(part) = self.0.first().filter(|_| self.are_in_force(now)) {
+            let fields = [0; EXCEPTION_FIELDS.len()];
+            lifted.add(Part { until: self.ends_at(), since: now, fields, ..*part })?;
+        }
+        Ok(lifted)
+    }
+
+    /// Returns when the exception ends, or would have ended if it was lifted; 0 if there is none.
     pub(crate) fn ends_at(&self) -> u64 {
         self.0.iter().map(|part| part.until).max().unwrap_or(0)
     }
 
+    /// Returns whether they only say until when an exception that was lifted would have lasted.
+    pub(crate) fn are_lifted(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|part| part.fields().next().is_none())
+    }
+
     /// Returns whether a part is in force.
     pub(crate) fn are_in_force(&self, now: u64) -> bool {
-        now < self.ends_at()
+        self.0.iter().any(|part| part.is_in_force(now) && part.fields().next().is_some())
     }
 
     /// Returns whether an exception is in force that decides without numbers.
@@ -195,14 +202,15 @@ impl Exceptions {
     pub(crate) fn unfit(&self, policy_states: &PolicyStates) -> Option<Unfit> {
         self.0.iter().find_map(|part| {
             let own = policy_states.algorithms().get(part.name)?;
-            let field = own.unfit_field(&part.fields, policy_states.are_stored())?;
-            Some(Unfit { position: part.name, field, number: part.fields[field] })
+            let are_stored = policy_states.are_stored();
+            let field = own.unfit_field(&part.fields, are_stored)?;
+            Some(Unfit { position: part.name, algorithm: *own, are_stored, field, number: part.fields[field] })
         })
     }
 
     /// Returns the exception in force, with its end.
     pub(crate) fn exception(&self, names: &Names, now: u64) -> Option<(Exception, u64)> {
-        let parts = || self.0.iter().filter(|part| part.is_in_force(now));
+        let parts = || self.0.iter().filter(|part| part.is_in_force(now) && part.fields().next().is_some());
         let until = parts().map(|part| part.until).max()?;
         let parts = parts().map(|part| (String::from(names.name(part.name)), part.fields));
         Some((Exception::of_parts(parts.collect()), until))
@@ -263,56 +271,35 @@ impl PolicyStates {
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
-        Ok(match exceptions.ruling(self, algorithms, now)? {
-            None => self.peek_beside(algorithms, entry, open, costs, now),
-            Some(Ruling::Under(algorithms)) => self.peek_beside(&algorithms, entry, open, costs, now),
-            Some(Ruling::Allow) => self.allowed(algorithms, entry, open, now),
-            Some(Ruling::DenyUntil(until)) => self.denied_until(until, algorithms, (entry, open), costs, now),
-        })
+        let Some(ruling) = exceptions.ruling(self, algorithms, now)? else {
+            return Ok(self.peek_beside(algorithms, entry, open, costs, now));
+        };
+        // After the exception's end, a hit has been charged or counted by its numbers.
+        let mut copy = KeyStates::copied(entry, open)?;
+        let ruling = (&ruling, exceptions.ends_at());
+        copy.key_mut(self, algorithms).hit_ruled(ruling, costs, None, true, now, &mut Outcome::default())
     }
+}
 
-    /// Returns the decision of a hit that is allowed without a charge: nothing limits it.
-    fn allowed(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, open: &Open, now: u64) -> Decision {
-        let unchanged = self.combined(algorithms, entry, open, &PositionCosts::All(0), now);
-        let bans_end_at = self.together(algorithms, entry, now, false).ends_at;
-        Decision {
-            allowed: true,
-            limit: MAX,
-            remaining: MAX,
-            retry_after: Some(0),
-            reset_after: unchanged.reset_after.max(bans_end_at.saturating_sub(now)),
-            more_after: 0,
-            violated: Violated::default(),
-            reason: None,
-            ..unchanged
-        }
-    }
-
-    /// Returns the decision of a hit that is denied until a time, whatever the policies say.
-    fn denied_until(
-        &self,
-        until: u64,
-        algorithms: &[AnyAlgorithm],
-        (entry, open): (Entry<'_>, &Open),
-        costs: &PositionCosts,
-        now: u64,
-    ) -> Decision {
-        let others = self.combined(algorithms, entry, open, costs, now);
-        let unchanged = self.combined(algorithms, entry, open, &PositionCosts::All(0), now);
-        let bans = self.together(algorithms, entry, now, false);
-        let wait = until.max(bans.until) - now;
-        // A cost that never fits does not fit after the exception either.
-        let retry_after = if others.allowed { Some(wait) } else { others.retry_after.map(|own| own.max(wait)) };
-        Decision {
-            allowed: false,
-            remaining: 0,
-            retry_after,
-            reset_after: unchanged.reset_after.max(bans.ends_at.saturating_sub(now)),
-            more_after: if unchanged.remaining == 0 { unchanged.more_after.max(wait) } else { wait },
-            violated: Violated::default(),
-            reason: Some(Reason::Denied),
-            ..unchanged
-        }
+impl KeyAt<'_> {
+    /// Returns the decision of a hit that an exception allows, or denies until a time, whatever the policies say.
+    fn ruled(&self, ruling: &Ruling, costs: &PositionCosts) -> Decision {
+        let unchanged = self.combined(&PositionCosts::All(0));
+        let bans = self.bans(false);
+        let decision = match ruling {
+            Ruling::DenyUntil(until) => self.denied_until(*until, Reason::Denied, unchanged, costs, &bans),
+            Ruling::Allow | Ruling::Under(_) => Decision {
+                allowed: true,
+                limit: MAX,
+                remaining: MAX,
+                retry_after: Some(0),
+                more_after: 0,
+                reason: None,
+                ..unchanged
+            },
+        };
+        let reset_after = unchanged.reset_after.max(bans.ends_at.saturating_sub(self.now));
+        Decision { reset_after, violated: Violated::default(), ..decision }
     }
 }
 
@@ -323,32 +310,48 @@ impl KeyMut<'_> {
     pub(super) fn hit_excepted(
         &mut self,
         costs: &PositionCosts,
-        reserve: Option<(Reserved, usize)>,
+        reserve: Option<Reserved>,
         counts: bool,
         now: u64,
         outcome: &mut Outcome,
     ) -> Result<Decision, OutOfMemory> {
-        match self.extra.exceptions.ruling(self.policy_states, self.algorithms, now)? {
+        let exceptions = &self.extra.exceptions;
+        match exceptions.ruling(self.policy_states, self.algorithms, now)? {
             None => Ok(self.hit_or_reserve_under(costs, reserve, counts, now, outcome)),
-            Some(Ruling::Under(algorithms)) => {
-                let Self { policy_states, entry, extra, .. } = self;
-                let mut key = KeyMut { policy_states, algorithms: &algorithms, entry: entry.reborrow(), extra };
-                Ok(key.hit_or_reserve_under(costs, reserve, counts, now, outcome))
-            }
-            Some(Ruling::Allow) => {
-                self.follow_clock(now, outcome)?;
-                if let Some((reserved, most)) = reserve {
-                    self.open_free(reserved, most, now, outcome)?;
-                }
-                let (entry, open) = (self.entry.as_read(), &self.extra.open);
-                Ok(self.policy_states.allowed(self.algorithms, entry, open, now))
-            }
-            Some(Ruling::DenyUntil(until)) => {
-                self.follow_clock(now, outcome)?;
-                let states = (self.entry.as_read(), &self.extra.open);
-                Ok(self.policy_states.denied_until(until, self.algorithms, states, costs, now))
+            Some(ruling) => {
+                let until = exceptions.ends_at();
+                self.hit_ruled((&ruling, until), costs, reserve, counts, now, outcome)
             }
         }
+    }
+
+    /// The same under what an exception makes of a hit, until it ends.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    fn hit_ruled(
+        &mut self,
+        (ruling, until): (&Ruling, u64),
+        costs: &PositionCosts,
+        reserve: Option<Reserved>,
+        counts: bool,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Result<Decision, OutOfMemory> {
+        if let Ruling::Under(algorithms) = ruling {
+            let Self { policy_states, entry, extra, .. } = self;
+            let mut key = KeyMut { policy_states, algorithms, entry: entry.reborrow(), extra };
+            let decision = key.hit_or_reserve_under(costs, reserve, counts, now, outcome);
+            // Numbers until its end. A hit on slots opened none.
+            let nothing = PositionCosts::All(0);
+            let is_peek = decision.allowed && reserve.is_none();
+            let charged = Charged { costs: if is_peek { costs } else { &nothing }, only_slots: true };
+            let own = self.at(now);
+            return Ok(own.after(decision, costs, charged, until, &own.bans(false)));
+        }
+        self.follow_clock(now, outcome)?;
+        if let (Ruling::Allow, Some(reserved)) = (ruling, reserve) {
+            self.open_free(reserved, now, outcome)?;
+        }
+        Ok(self.at(now).ruled(ruling, costs))
     }
 
     /// Charges expired reservations, and moves states that are far ahead of the clock back to it, as any hit does.
@@ -358,17 +361,11 @@ impl KeyMut<'_> {
     }
 
     /// Opens a reservation that charges nothing. Among too many it is left out: there is nothing to settle.
-    fn open_free(
-        &mut self,
-        reserved: Reserved,
-        most: usize,
-        now: u64,
-        outcome: &mut Outcome,
-    ) -> Result<(), OutOfMemory> {
+    fn open_free(&mut self, reserved: Reserved, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
         let policies = self.policy_states.algorithms().len();
-        if self.extra.open.len() + self.extra.open_elsewhere(now).0 < most {
-            self.extra.open.make_room(policies, true)?;
-            self.extra.open.insert(reserved, repeat_n(0, policies), repeat_n(FREE, policies));
+        if self.extra.open.reservations() < self.policy_states.most_open() {
+            self.extra.open.make_room(policies)?;
+            self.extra.open.insert(reserved, repeat_n(FREE, policies));
             self.refresh(now);
             outcome.changed = true;
         }
@@ -388,50 +385,24 @@ impl PolicyStates {
     }
 }
 
-impl Part {
-    /// Returns the part as a state that is stored.
-    fn shaped(&self) -> Result<Shaped<Vec<i64>>, OutOfMemory> {
-        let mut numbers = Vec::new();
-        self.export(&mut |number| push(&mut numbers, number))?;
-        Ok(Shaped { shape: self.shape(), numbers, open: Vec::new() })
-    }
-}
-
 impl Exceptions {
-    /// Returns the part at an index as a state that is stored.
-    pub(crate) fn shaped(&self, index: usize) -> Result<Option<Shaped<Vec<i64>>>, OutOfMemory> {
-        self.0.get(index).map(Part::shaped).transpose()
-    }
-
-    /// Passes the part at an index to `push` as a state that is stored: its shape, how many numbers it has, and these.
-    /// Returns false if there is no such part.
-    pub(crate) fn flatten(&self, index: usize, push: Push<'_>) -> Result<bool, OutOfMemory> {
+    /// Passes the part at an index to `push` as a row. Returns false if there is no such part.
+    pub(crate) fn push_row(&self, index: usize, push: Push<'_>) -> Result<bool, OutOfMemory> {
         let Some(part) = self.0.get(index) else { return Ok(false) };
         let Shape { name, algorithm, scale } = part.shape();
-        let count = HEAD + 2 * part.fields().count();
-        [name as i64, algorithm as i64, scale.number(), count as i64].into_iter().try_for_each(&mut *push)?;
-        part.export(push)?;
+        let count = 1 + 2 * part.fields().count();
+        let head = [name as i64, algorithm as i64, scale.number(), part.until as i64, count as i64, part.since as i64];
+        head.into_iter().try_for_each(&mut *push)?;
+        let mut fields = part.fields().flat_map(|(field, number)| [field as i64, number as i64]);
+        fields.try_for_each(push)?;
         Ok(true)
     }
 
-    /// Adds a part that is stored as a state. Returns whether it is valid.
-    pub(crate) fn load(&mut self, shaped: &Shaped<&[i64]>) -> Result<bool, OutOfMemory> {
-        match Part::import(shaped.shape.name, shaped.numbers).filter(|_| shaped.open.is_empty()) {
+    /// Adds a part that is stored as a row. Returns whether it is valid.
+    pub(crate) fn load(&mut self, row: RowRef<'_>) -> Result<bool, OutOfMemory> {
+        match Part::import(row.shape.name, row.ends_at, row.state).filter(|_| row.open.is_empty()) {
             Some(part) => self.add(part),
             None => Ok(false),
         }
-    }
-
-    /// Returns the end of each part.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn ends(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().map(|part| part.until)
-    }
-}
-
-impl Shape {
-    /// Returns whether it is that of a part of an exception.
-    pub(crate) fn is_exception(&self) -> bool {
-        self.algorithm == EXCEPTION
     }
 }

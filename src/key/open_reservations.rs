@@ -1,11 +1,12 @@
 //! One key's open reservations: amounts that count as used until they are settled or expire.
 //!
-//! A reservation has an amount for each policy it was opened under. A policy that was added since has none.
+//! A reservation has an amount for each policy it was opened under, and the numbers of the call that opened it, by which
+//! it is charged, whoever looks at its end. A policy that was added since has neither.
 
-use crate::algorithm::Act;
 use crate::algorithm::any::{AnyAlgorithm, CallNumbers};
 use crate::growth::{OutOfMemory, copied, push};
 use crate::key::bans::Bans;
+use crate::key::undo::is_mark;
 use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
 use alloc::vec::Vec;
@@ -13,44 +14,57 @@ use alloc::vec::Vec;
 /// The 128 random bits that identify a reservation.
 pub(crate) type Bits = [u32; 4];
 
+/// Returns whether a reservation with these bits is a lease: hits that its holder counts in advance. The first 32 bits of a
+/// lease's id are 0; those of another id have a probability of 1 in 2³².
+pub(crate) fn is_lease(bits: Bits) -> bool {
+    bits[0] == 0
+}
+
+/// Returns random bits as those of a lease.
+pub(crate) fn lease_random(random: u128) -> u128 {
+    random << 32 >> 32
+}
+
 /// The number of words of a row before its amounts: two of bits, the start, the end and the ttl.
 const HEAD: usize = 5;
 /// The index of the end in a row.
 const END: usize = 3;
-/// The number of words that the numbers of a call take for one policy.
-const CALL_WORDS: usize = 2;
-/// Sentinel numbers of a call: the reservation was opened under an exception that allows everything, and is never charged.
-pub(crate) const FREE: CallNumbers = [0, 1];
-/// Sentinel amount: the reservation was not opened under the policy. It is out of the range of amounts.
-const ABSENT: u64 = u64::MAX;
+/// The number of words of a policy's part of a row.
+const PART: usize = 3;
+/// One policy's part of a reservation: the amount, and the numbers of the call that opened it.
+pub(crate) type Part = [u64; PART];
+/// The part of a reservation that was opened under an exception that allows everything, and is never charged.
+pub(crate) const FREE: Part = [0, 0, 1];
+/// The part of a policy that the reservation was not opened under. Its amount is out of the range of amounts.
+const ABSENT: Part = [u64::MAX, 0, 0];
 
 /// One policy's part of a reservation as plain numbers: four of bits, start, end, ttl, the amount, and the capacity and
-/// rate of the call that opened it, or two zeros.
+/// rate of the call that opened it, or two zeros if the policy is no bucket. With zeros, a bucket is charged by the numbers
+/// of those who look.
 pub(crate) type OpenRow = [i64; OPEN_ROW];
 /// The index of the end in an [`OpenRow`].
-#[cfg(feature = "cloudflare")]
 pub(crate) const OPEN_END: usize = 5;
 /// The number of numbers of one policy's part of a reservation.
-pub const OPEN_ROW: usize = RESERVATION_HEAD + 1 + CALL_WORDS;
+pub const OPEN_ROW: usize = RESERVATION_HEAD + PART;
 
 /// The open reservations of one key. Allocates only when the first is opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Open {
-    /// A row of words for each reservation, in order of their ends: the reservation, and an amount for each policy. With
-    /// `has_call_numbers`, also the numbers of its call for each policy.
+    /// A row of words for each reservation, in order of their ends: the reservation, and a [`Part`] for each policy.
     rows: Vec<u64>,
-    has_call_numbers: bool,
     /// The sums of each policy. Empty if no reservation is open.
     sums: Vec<Sum>,
     /// The latest time at which the ttl of a reservation started.
     latest_start: u64,
     /// Whether a reservation ends before it was opened, because the clock stepped back.
     ends_before_start: bool,
+    /// How many of the rows are marks of undone hits.
+    marks: usize,
 }
 
 /// No open reservations.
 pub(crate) static NONE_OPEN: Open =
-    Open { rows: Vec::new(), has_call_numbers: false, sums: Vec::new(), latest_start: 0, ends_before_start: false };
+    Open { rows: Vec::new(), sums: Vec::new(), latest_start: 0, ends_before_start: false, marks: 0 };
 
 /// One open reservation.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +79,21 @@ pub(crate) struct Reserved {
 impl Reserved {
     pub(crate) fn new(bits: Bits, now: u64, ttl: u64) -> Self {
         Self { bits, start: now, end: now + ttl, ttl }
+    }
+
+    /// Returns a mark that ends a `ttl` after `now`, with a time that it keeps.
+    pub(crate) fn mark(bits: Bits, at: u64, now: u64, ttl: u64) -> Self {
+        Self { bits, start: at, end: now + ttl, ttl }
+    }
+
+    /// Returns when a mark was made.
+    pub(crate) fn made_at(&self) -> u64 {
+        self.end.saturating_sub(self.ttl)
+    }
+
+    /// Returns when it was opened or last extended; the time that a mark keeps.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -100,6 +129,8 @@ const UNKNOWN: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     amount: u64,
+    /// The numbers by which all of them are charged; two zeros if they differ.
+    numbers: CallNumbers,
     /// When the amounts have drained.
     drain: u64,
     /// The number of the state that `drain` was computed from.
@@ -115,16 +146,21 @@ impl Open {
 
     /// Returns the number of words of a row.
     fn width(&self) -> usize {
-        HEAD + self.sums.len() * (1 + self.call_words())
-    }
-
-    /// Returns the number of words that the numbers of a call take for one policy in each row.
-    fn call_words(&self) -> usize {
-        if self.has_call_numbers { CALL_WORDS } else { 0 }
+        HEAD + self.sums.len() * PART
     }
 
     pub(crate) fn len(&self) -> usize {
         self.rows.len() / self.width()
+    }
+
+    /// Returns how many reservations are open, without the marks of undone hits.
+    pub(crate) fn reservations(&self) -> usize {
+        self.len() - self.marks
+    }
+
+    /// Returns how many rows are marks of undone hits.
+    pub(crate) fn marks(&self) -> usize {
+        self.marks
     }
 
     /// Returns the reservation at an index.
@@ -141,7 +177,12 @@ impl Open {
         self.rows.chunks_exact(self.width()).nth(index).unwrap_or(&[])
     }
 
-    /// Returns when the first reservation expires.
+    /// Returns when the first reservation expires that is no mark of an undone hit.
+    pub(crate) fn first_reservation_end(&self) -> Option<u64> {
+        self.all().find(|(bits, _)| !is_mark(*bits)).map(|(_, end)| end)
+    }
+
+    /// Returns when the first reservation or mark expires.
     pub(crate) fn first_end(&self) -> Option<u64> {
         self.rows.get(END).copied()
     }
@@ -167,71 +208,38 @@ impl Open {
         (0..self.len()).find(|&index| self.get(index).is_some_and(|reserved| reserved.bits == bits))
     }
 
-    /// Returns the amount of the reservation at an index under the policy at a position; `None` if it was not opened under
+    /// Returns the part of the reservation at an index under the policy at a position; `None` if it was not opened under
     /// that policy.
-    pub(crate) fn amount(&self, index: usize, position: usize) -> Option<u64> {
-        self.row(index).get(HEAD + position).copied().filter(|&amount| amount != ABSENT)
+    fn part(&self, index: usize, position: usize) -> Option<Part> {
+        part_of(self.row(index), position).filter(|&part| part != ABSENT)
     }
 
-    /// Returns the numbers of the call that opened the reservation at an index, for the policy at a position; two zeros if
-    /// the call had none.
-    fn call_numbers(&self, index: usize, position: usize) -> CallNumbers {
-        let at = HEAD + self.sums.len() + position * CALL_WORDS;
-        self.row(index).get(at..).and_then(|numbers| numbers.first_chunk().copied()).unwrap_or([0; CALL_WORDS])
+    /// Returns the amount of the reservation at an index under the policy at a position; 0 if it was not opened under that
+    /// policy.
+    pub(crate) fn amount(&self, index: usize, position: usize) -> u64 {
+        self.part(index, position).map_or(0, |[amount, ..]| amount)
     }
 
-    /// Returns the algorithm and the operation that charge `cost` for the reservation at an index to the policy at a position:
-    /// by the numbers of the call that opened it, or by `own`, which keeps the rate of the last charge.
-    pub(crate) fn charge(&self, index: usize, position: usize, own: &AnyAlgorithm, cost: u64) -> (AnyAlgorithm, Act) {
-        match self.call_numbers(index, position) {
-            FREE => (*own, Act::LOOK),
-            [_, 0] => (*own, Act::Inc(cost)),
-            numbers => (own.with_call_numbers(numbers), Act::Charge(cost)),
-        }
-    }
-
-    /// Returns whether the reservation at an index was opened under an exception that allows everything.
-    pub(crate) fn is_free(&self, index: usize, position: usize) -> bool {
-        self.call_numbers(index, position) == FREE
+    /// Returns the amount of the reservation at an index under the policy at a position, and the algorithm that charges it, by
+    /// the numbers of the call that opened it. `None` if nothing is charged.
+    pub(crate) fn to_charge(&self, index: usize, position: usize, own: &AnyAlgorithm) -> Option<(u64, AnyAlgorithm)> {
+        let [amount, numbers @ ..] = self.part(index, position).filter(|&part| part != FREE)?;
+        Some((amount, own.with_call_numbers(numbers)))
     }
 
     /// Makes room for one more reservation.
-    pub(crate) fn make_room(&mut self, policies: usize, has_call_numbers: bool) -> Result<(), OutOfMemory> {
+    pub(crate) fn make_room(&mut self, policies: usize) -> Result<(), OutOfMemory> {
         while self.sums.len() < policies {
             push(&mut self.sums, Sum::default())?;
-        }
-        if has_call_numbers && !self.has_call_numbers {
-            self.widen()?;
         }
         Ok(self.rows.try_reserve(self.width())?)
     }
 
-    /// Makes room in each row for the numbers of a call.
-    fn widen(&mut self) -> Result<(), OutOfMemory> {
-        let added = self.sums.len() * CALL_WORDS;
-        let mut rows = Vec::new();
-        rows.try_reserve_exact((self.len() + 1) * (self.width() + added))?;
-        for row in self.rows.chunks_exact(self.width()) {
-            rows.extend_from_slice(row);
-            rows.extend(core::iter::repeat_n(0, added));
-        }
-        (self.rows, self.has_call_numbers) = (rows, true);
-        Ok(())
-    }
-
-    /// Inserts a reservation with the numbers of its call for each policy. [`Open::reserve`] must have made room, and
-    /// [`Open::refresh`] must follow.
-    pub(crate) fn insert(
-        &mut self,
-        reserved: Reserved,
-        amounts: impl Iterator<Item = u64>,
-        numbers: impl Iterator<Item = CallNumbers>,
-    ) {
+    /// Inserts a reservation with its part for each policy. [`Open::make_room`] must have made room, and [`Open::refresh`]
+    /// must follow.
+    pub(crate) fn insert(&mut self, reserved: Reserved, parts: impl Iterator<Item = Part>) {
         self.rows.extend_from_slice(&reserved.words());
-        self.rows.extend(amounts);
-        if self.has_call_numbers {
-            self.rows.extend(numbers.flatten());
-        }
+        self.rows.extend(parts.flatten());
         self.sift(self.len() - 1);
     }
 
@@ -257,6 +265,21 @@ impl Open {
         }
     }
 
+    /// Removes the parts of all reservations under the policy at a position.
+    pub(crate) fn remove_of(&mut self, position: usize) {
+        let mut index = 0;
+        while index < self.len() {
+            self.parts_mut(index).filter(|(own, _)| *own == position).for_each(|(_, part)| *part = ABSENT);
+            let is_left = self.parts_mut(index).next().is_some();
+            if is_left {
+                index += 1;
+            } else {
+                self.remove(index, 1);
+            }
+        }
+        self.refresh();
+    }
+
     /// Moves the end of the reservation at an index to `ttl` from now, but never to an earlier time: an id that was given
     /// out names the end. [`Open::refresh`] must follow.
     pub(crate) fn extend(&mut self, index: usize, now: u64, ttl: u64) {
@@ -272,28 +295,34 @@ impl Open {
 
     /// Takes so much out of each amount of the reservation at an index. [`Open::refresh`] must follow.
     pub(crate) fn spend(&mut self, index: usize, used: u64) {
-        self.amounts_mut(index).for_each(|(_, amount)| *amount = amount.saturating_sub(used));
+        self.parts_mut(index).for_each(|(_, [amount, ..])| *amount = amount.saturating_sub(used));
     }
 
     /// Returns the least amount of the reservation at an index, and the largest: only the least may be used under all
     /// policies. A policy that was added since has 0 of it; bans have no amounts.
     pub(crate) fn bounds(&self, index: usize, bans: Bans) -> (u64, u64) {
         let positions = (0..self.sums.len()).filter(move |&position| !bans.contains(position));
-        let amounts = positions.map(|position| self.amount(index, position).unwrap_or(0));
+        let amounts = positions.map(|position| self.amount(index, position));
         (amounts.clone().min().unwrap_or(0), amounts.max().unwrap_or(0))
     }
 
-    /// Raises each amount of the reservation at an index to at least `amount`, but for bans. [`Open::refresh`] must follow.
-    pub(crate) fn grow(&mut self, index: usize, amount: u64, bans: Bans) {
-        let amounts = self.amounts_mut(index).filter(|(position, _)| !bans.contains(*position));
-        amounts.for_each(|(_, own)| *own = amount.max(*own));
+    /// Raises the reservation at an index to at least the amounts of `parts`, and lets it be charged by their numbers.
+    /// [`Open::refresh`] must follow.
+    pub(crate) fn grow(&mut self, index: usize, parts: impl Iterator<Item = Part>) {
+        let mut parts = parts.enumerate();
+        for (position, own) in self.parts_mut(index) {
+            if let Some((_, [amount, numbers @ ..])) = parts.find(|(at, _)| *at == position) {
+                *own = [amount.max(own[0]), numbers[0], numbers[1]];
+            }
+        }
     }
 
-    /// Returns the amounts under the policies that the reservation was opened under, with their positions.
-    fn amounts_mut(&mut self, index: usize) -> impl Iterator<Item = (usize, &mut u64)> {
-        let (width, policies) = (self.width(), self.sums.len());
-        let amounts = self.rows.iter_mut().skip(index * width + HEAD).take(policies).enumerate();
-        amounts.filter(|(_, amount)| **amount != ABSENT)
+    /// Returns the parts under the policies that the reservation was opened under, with their positions.
+    fn parts_mut(&mut self, index: usize) -> impl Iterator<Item = (usize, &mut Part)> {
+        let width = self.width();
+        let row = self.rows.chunks_exact_mut(width).nth(index).unwrap_or_default();
+        let parts = row.get_mut(HEAD..).unwrap_or_default().as_chunks_mut().0;
+        parts.iter_mut().enumerate().filter(|(_, part)| **part != ABSENT)
     }
 
     fn replace(&mut self, index: usize, reserved: Reserved) {
@@ -324,17 +353,28 @@ impl Open {
             *self = Self::default();
             return;
         }
-        (self.latest_start, self.ends_before_start) = (0, false);
+        (self.latest_start, self.ends_before_start, self.marks) = (0, false, 0);
         for row in self.rows.chunks_exact(self.width()) {
-            if let Some(Reserved { start, end, ttl, .. }) = Reserved::from_words(row) {
+            if let Some(Reserved { bits, start, end, ttl }) = Reserved::from_words(row) {
+                self.marks += usize::from(is_mark(bits));
                 self.latest_start = self.latest_start.max(end - ttl);
                 self.ends_before_start |= start > end;
             }
         }
         for position in 0..self.sums.len() {
-            let amount = self.of(position).amounts().map(|(_, open)| open.amount).sum();
-            if let Some(sum) = self.sums.get_mut(position) {
-                *sum = Sum { amount, drain: 0, drain_key: UNKNOWN };
+            let mut amounts = self.of(position).amounts();
+            let mut sum = Sum { drain_key: UNKNOWN, ..Sum::default() };
+            if let Some((_, first)) = amounts.next() {
+                (sum.amount, sum.numbers) = (first.amount, first.numbers);
+            }
+            for (_, open) in amounts {
+                sum.amount += open.amount;
+                if open.numbers != sum.numbers {
+                    sum.numbers = [0; 2];
+                }
+            }
+            if let Some(own) = self.sums.get_mut(position) {
+                *own = sum;
             }
         }
     }
@@ -357,11 +397,11 @@ impl Open {
     /// Returns the parts of all reservations under the policy at a position.
     pub(crate) fn parts(&self, position: usize) -> impl Iterator<Item = OpenRow> {
         (0..self.len()).filter_map(move |index| {
-            let (reserved, amount) = (self.get(index)?, self.amount(index, position)?);
+            let (reserved, part) = (self.get(index)?, self.part(index, position)?);
             let [a, b, c, d] = reserved.bits.map(i64::from);
-            let [capacity, rate] = self.call_numbers(index, position).map(|number| number as i64);
+            let [amount, capacity, rate] = part.map(|number| number as i64);
             let [start, end, ttl] = [reserved.start, reserved.end, reserved.ttl].map(|time| time as i64);
-            Some([a, b, c, d, start, end, ttl, amount as i64, capacity, rate])
+            Some([a, b, c, d, start, end, ttl, amount, capacity, rate])
         })
     }
 
@@ -371,35 +411,33 @@ impl Open {
         let &[a, b, c, d, start, end, ttl, amount, capacity, rate] = row;
         let are_bits = [a, b, c, d].iter().all(|&bits| bits as u64 >> 32 == 0);
         let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end && in_range(start) && in_range(end);
-        let is_free = [capacity, rate] == FREE.map(|number| number as i64) && amount == 0;
-        let are_numbers =
-            ((capacity > 0) == (rate > 0) || is_free) && [amount, capacity, rate].into_iter().all(in_range);
-        if !are_bits || !in_time || !are_numbers {
+        let part = [amount, capacity, rate];
+        let is_part = (capacity > 0) == (rate > 0) || part == FREE.map(|number| number as i64);
+        if !are_bits || !in_time || !is_part || !part.into_iter().all(in_range) {
             return Ok(false);
         }
         let bits = [a, b, c, d].map(|bits| bits as u32);
         let reserved = Reserved { bits, start: start as u64, end: end as u64, ttl: ttl as u64 };
-        self.make_room(policies, rate > 0)?;
+        self.make_room(policies)?;
         let index = match self.find(bits) {
-            Some(index) if self.amount(index, position).is_some() => return Ok(false),
+            Some(index) if self.part(index, position).is_some() => return Ok(false),
             Some(index) => index,
             None => {
-                self.insert(reserved, core::iter::repeat_n(ABSENT, policies), core::iter::repeat_n([0; 2], policies));
+                self.insert(reserved, core::iter::repeat_n(ABSENT, policies));
                 self.find(bits).unwrap_or(0)
             }
         };
-        let at = index * self.width() + HEAD;
-        let numbers = at + self.sums.len() + position * CALL_WORDS;
-        if let Some(own) = self.rows.get_mut(at + position) {
-            *own = amount as u64;
-        }
-        if self.has_call_numbers
-            && let Some([own_capacity, own_rate, ..]) = self.rows.get_mut(numbers..)
-        {
-            (*own_capacity, *own_rate) = (capacity as u64, rate as u64);
+        let at = index * self.width() + HEAD + position * PART;
+        if let Some(own) = self.rows.get_mut(at..at + PART) {
+            own.copy_from_slice(&part.map(|number| number as u64));
         }
         Ok(true)
     }
+}
+
+/// Returns the part of a row under the policy at a position.
+fn part_of(row: &[u64], position: usize) -> Option<Part> {
+    row.get(HEAD + position * PART..)?.first_chunk().copied()
 }
 
 /// Splits off the first two rows.
@@ -413,10 +451,17 @@ fn first_two(rows: &mut [u64], width: usize) -> [&mut [u64]; 2] {
 pub(crate) struct Amount {
     pub(crate) end: u64,
     pub(crate) amount: u64,
+    /// The numbers of the call that opened it.
+    numbers: CallNumbers,
     reserved: Reserved,
 }
 
 impl Amount {
+    /// Returns the algorithm that charges the amount.
+    pub(crate) fn charged_by(&self, own: &AnyAlgorithm) -> AnyAlgorithm {
+        own.with_call_numbers(self.numbers)
+    }
+
     /// Returns the time of its charge under a policy of that period if it is not settled.
     pub(crate) fn charged_at(&self, period: u64) -> u64 {
         self.reserved.charged_at(self.end, period)
@@ -440,24 +485,25 @@ impl OpenOf<'_> {
         self.own().amount
     }
 
+    /// Returns the sum of the amounts of leases. An id below 2⁶⁴ is that of a caller who counts reservations.
+    pub(crate) fn leased(self) -> u64 {
+        let is_leased = |bits: Bits| is_lease(bits) && bits[1] != 0;
+        self.amounts().filter(|(_, amount)| is_leased(amount.reserved.bits)).map(|(_, amount)| amount.amount).sum()
+    }
+
     /// Returns the number of reservations.
     pub(crate) fn rows(self) -> usize {
         self.open.len()
     }
 
-    /// Returns whether a call with numbers of its own opened a reservation.
-    pub(crate) fn has_call_numbers(self) -> bool {
-        self.open.has_call_numbers
+    /// Returns whether all amounts are charged by the numbers of an algorithm.
+    pub(crate) fn are_charged_by(self, algorithm: &AnyAlgorithm) -> bool {
+        self.own().numbers == algorithm.call_numbers()
     }
 
     /// Returns whether each amount is charged at its end, if it is not settled.
     pub(crate) fn are_charged_at_ends(self) -> bool {
         !self.open.ends_before_start
-    }
-
-    /// Returns the algorithm and the operation that charge `cost` for the reservation at an index.
-    pub(crate) fn charge(self, index: usize, own: &AnyAlgorithm, cost: u64) -> (AnyAlgorithm, Act) {
-        self.open.charge(index, self.position, own, cost)
     }
 
     /// Returns the amounts in order of their ends, without those of 0, each with the index of its reservation.
@@ -470,9 +516,10 @@ impl OpenOf<'_> {
         let width = self.open.width();
         let rows = self.open.rows.get(index * width..).unwrap_or(&[]).chunks_exact(width);
         rows.zip(index..).filter_map(move |(row, index)| {
-            let (reserved, &amount) = (Reserved::from_words(row)?, row.get(HEAD + self.position)?);
-            let is_open = amount != 0 && amount != ABSENT;
-            is_open.then_some((index, Amount { end: reserved.end, amount, reserved }))
+            let (reserved, part) = (Reserved::from_words(row)?, part_of(row, self.position)?);
+            let [amount, numbers @ ..] = part;
+            let is_open = amount != 0 && part != ABSENT;
+            is_open.then_some((index, Amount { end: reserved.end, amount, numbers, reserved }))
         })
     }
 

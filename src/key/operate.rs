@@ -1,4 +1,4 @@
-//! Data that only some keys have beside their states: open reservations, states of former shapes, and an exception.
+//! Data that only some keys have beside their states: open reservations, rows that calls do not name, and an exception.
 
 use alloc::vec::Vec;
 
@@ -6,11 +6,13 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Act, Outcome};
 use crate::growth::OutOfMemory;
+use crate::key::decide::KeyAt;
 use crate::key::exceptions::Exceptions;
-use crate::key::open_reservations::{Bits, Open, Reserved};
+use crate::key::open_reservations::{Bits, Open, Part, Reserved};
 use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::key::reservation::Settlement;
-use crate::key::shapes::Former;
+use crate::key::rows::{Row, RowRef};
+use crate::key::undo::is_mark;
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::MAX_POLICIES;
 use crate::{Decision, Reason};
@@ -19,15 +21,15 @@ use crate::{Decision, Reason};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
     pub(crate) open: Open,
-    /// The states of shapes that no policy has.
-    pub(crate) former: Vec<Former>,
+    /// The rows of shapes that no policy has.
+    pub(crate) rows: Vec<Row>,
     pub(crate) exceptions: Exceptions,
 }
 
 impl Extra {
-    /// Returns whether there are no open reservations, no states of former shapes, and no exception.
+    /// Returns whether there are no open reservations, no other rows, and no exception.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.former.is_empty() && self.exceptions.is_empty()
+        self.open.is_empty() && self.rows.is_empty() && self.exceptions.is_empty()
     }
 
     /// Returns whether decisions depend on more than the states: on reservations or an exception.
@@ -35,10 +37,10 @@ impl Extra {
         !self.open.is_empty() || !self.exceptions.is_empty()
     }
 
-    /// Returns when the states, those of former shapes, the reservations and the exception have all ended; `now` or earlier
-    /// if they have.
+    /// Returns when the states, the other rows, the reservations and the exception have all ended; `now` or earlier if they
+    /// have.
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, entry: Entry<'_>, now: u64) -> u64 {
-        let ends_at = policy_states.all_end_at(entry, now).max(self.other_ends_at(now));
+        let ends_at = policy_states.all_end_at(entry, now).max(self.other_ends_at());
         if self.open.is_empty() {
             return ends_at;
         }
@@ -50,33 +52,21 @@ impl Extra {
 }
 
 impl Extra {
-    /// Returns when the last state of a former shape and the exception have ended; 0 if there are none.
-    pub(crate) fn other_ends_at(&self, now: u64) -> u64 {
-        self.former.iter().map(|former| former.ends_at(now)).fold(self.exceptions.ends_at(), u64::max)
+    /// Returns when the last of the other rows and the exception have ended; 0 if there are none.
+    pub(crate) fn other_ends_at(&self) -> u64 {
+        self.rows.iter().map(|row| row.ends_at).fold(self.exceptions.ends_at(), u64::max)
     }
 
-    /// Calls `note` with the bits and the end of each reservation that is open under former shapes only.
+    /// Calls `note` with the bits and the end of each reservation that is open under other rows only.
     pub(crate) fn for_each_elsewhere(&self, note: &mut dyn FnMut(Bits, u64)) {
-        for (index, former) in self.former.iter().enumerate() {
-            for (bits, end) in former.open() {
-                let is_before = self.former.iter().take(index).any(|before| before.holds(bits));
+        for (index, row) in self.rows.iter().enumerate() {
+            for (bits, end) in row.open().filter(|(bits, _)| !is_mark(*bits)) {
+                let is_before = self.rows.iter().take(index).any(|before| before.as_ref().holds(bits));
                 if !is_before && self.open.find(bits).is_none() {
                     note(bits, end);
                 }
             }
         }
-    }
-
-    /// Returns how many reservations are open at `now` under former shapes only, and when the first of them ends.
-    pub(crate) fn open_elsewhere(&self, now: u64) -> (usize, Option<u64>) {
-        let (mut count, mut first) = (0, None);
-        self.for_each_elsewhere(&mut |_, end| {
-            if end > now {
-                count += 1;
-                first = Some(first.map_or(end, |first: u64| first.min(end)));
-            }
-        });
-        (count, first)
     }
 }
 
@@ -88,6 +78,17 @@ pub(crate) fn listed(extra: &mut Extra) -> Result<Vec<Extra>, OutOfMemory> {
         list.push(core::mem::take(extra));
     }
     Ok(list)
+}
+
+/// Returns the parts of a reservation that a call under these algorithms opens.
+pub(crate) fn parts(
+    algorithms: impl Iterator<Item = AnyAlgorithm>,
+    costs: &PositionCosts,
+) -> impl Iterator<Item = Part> {
+    algorithms.enumerate().map(|(position, algorithm)| {
+        let [capacity, rate] = algorithm.call_numbers();
+        [if algorithm.is_ban() { 0 } else { costs.at(position) }, capacity, rate]
+    })
 }
 
 /// Mutable access to a key's states and its [`Extra`].
@@ -116,22 +117,21 @@ impl KeyMut<'_> {
         self.hit_or_reserve(costs, None, counts, now, outcome)
     }
 
-    /// Decides a reservation, and opens it if all policies allow it and fewer than `most` are open.
+    /// Decides a reservation, and opens it if all policies allow it and there is room for it.
     pub(crate) fn reserve(
         &mut self,
         costs: &PositionCosts,
         reserved: Reserved,
-        most: usize,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        self.hit_or_reserve(costs, Some((reserved, most)), true, now, outcome)
+        self.hit_or_reserve(costs, Some(reserved), true, now, outcome)
     }
 
     fn hit_or_reserve(
         &mut self,
         costs: &PositionCosts,
-        reserve: Option<(Reserved, usize)>,
+        reserve: Option<Reserved>,
         counts: bool,
         now: u64,
         outcome: &mut Outcome,
@@ -150,7 +150,7 @@ impl KeyMut<'_> {
     pub(super) fn hit_or_reserve_under(
         &mut self,
         costs: &PositionCosts,
-        reserve: Option<(Reserved, usize)>,
+        reserve: Option<Reserved>,
         counts: bool,
         now: u64,
         outcome: &mut Outcome,
@@ -166,7 +166,7 @@ impl KeyMut<'_> {
             let verdict = self.policy_states.judge_beside(self.algorithms, entry, open, costs, counts, now);
             let decision = verdict.decision;
             match reserve {
-                Some((reserved, most)) if decision.allowed => self.open(costs, reserved, most, now, outcome),
+                Some(reserved) if decision.allowed => self.open(costs, reserved, now, outcome),
                 _ => {
                     self.charge(decision, costs, now, outcome)?;
                     if verdict.is_violation {
@@ -215,28 +215,26 @@ impl KeyMut<'_> {
         &mut self,
         costs: &PositionCosts,
         reserved: Reserved,
-        most: usize,
         now: u64,
         outcome: &mut Outcome,
     ) -> Result<Decision, OutOfMemory> {
-        let (elsewhere, first_elsewhere) = self.extra.open_elsewhere(now);
-        if self.extra.open.len() + elsewhere >= most {
-            let first_end = self.extra.open.first_end().into_iter().chain(first_elsewhere).min();
-            let room_at = first_end.unwrap_or(now).max(now);
-            let (retry_after, reason) = (Some(room_at - now), Some(Reason::Full));
+        if self.extra.open.reservations() >= self.policy_states.most_open() {
+            let room_at = self.extra.open.first_reservation_end().unwrap_or(now).max(now);
+            let (retry_after, reason) = (self.at(now).wait_for(costs, room_at), Some(Reason::Full));
             return Ok(Decision { allowed: false, retry_after, reason, ..self.look(now) });
         }
-        let own = self.policy_states.algorithms();
-        let numbers = own.iter().zip(self.algorithms).map(|(own, call)| own.call_numbers(call));
-        self.extra.open.make_room(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
+        self.extra.open.make_room(self.policy_states.algorithms().len())?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
-        let bans = self.policy_states.bans();
-        let amount = |position| if bans.contains(position) { 0 } else { costs.at(position) };
-        self.extra.open.insert(reserved, (0..own.len()).map(amount), numbers);
+        self.extra.open.insert(reserved, parts(self.algorithms.iter().copied(), costs));
         self.refresh(now);
         outcome.changed = true;
         // No state was charged: the decision's numbers are those with the new reservation.
         Ok(self.look(now))
+    }
+
+    /// Returns the states as of a time, at which no reservation is due.
+    pub(super) fn at(&self, now: u64) -> KeyAt<'_> {
+        self.policy_states.at(self.algorithms, self.entry.as_read(), &self.extra.open, now)
     }
 
     /// Returns the decision of a hit of cost 0. No reservation may be due.
@@ -266,107 +264,75 @@ impl KeyMut<'_> {
         used: &PositionCosts,
         now: u64,
     ) -> Result<Option<Settlement>, OutOfMemory> {
-        let found = self.charge_used(bits, used, now)?;
-        self.close(bits, now);
+        let found = self.on_holders(bits, used, now, &mut |key, index, used| {
+            key.charge_used(index, used, now)?;
+            key.extra.open.remove(index, 1);
+            key.refresh(now);
+            Ok(())
+        })?;
         Ok(found.then_some(Settlement::Settled))
     }
 
     /// Moves the end of a reservation under every shape; `None` if it is not open.
     pub(crate) fn extend(&mut self, bits: Bits, ttl: u64, now: u64) -> Result<Option<Settlement>, OutOfMemory> {
-        self.expire_all(now)?;
-        let mut found = false;
-        self.on_holders(bits, |key, index| {
+        let found = self.on_holders(bits, &PositionCosts::All(0), now, &mut |key, index, _| {
             key.extra.open.extend(index, now, ttl);
             key.refresh(now);
-            found = true;
-        });
+            Ok(())
+        })?;
         Ok(found.then_some(Settlement::Extended))
     }
 
-    /// Charges used amounts of an open reservation under every shape that it was opened under, or on an error under none.
-    /// Returns whether it is open.
-    pub(crate) fn charge_used(&mut self, bits: Bits, used: &PositionCosts, now: u64) -> Result<bool, OutOfMemory> {
-        self.expire_all(now)?;
-        let mut found = false;
-        for prepares in [true, false] {
-            for former in self.extra.former.iter_mut().filter(|former| former.holds(bits)) {
-                let used = former.used(used);
-                former.key(|key| key.charge_found(bits, &used, now, prepares))?;
-                found = true;
-            }
-            found |= self.charge_found(bits, used, now, prepares)?;
-        }
-        Ok(found)
+    /// Charges used amounts of the reservation at an index.
+    pub(crate) fn charge_used(&mut self, index: usize, used: &PositionCosts, now: u64) -> Result<(), OutOfMemory> {
+        self.charge_closed(index, now, used, true)?;
+        self.charge_closed(index, now, used, false)
     }
 
-    /// Charges used amounts of a reservation under the policies alone. Returns whether it is open under them.
-    fn charge_found(
+    /// Runs `work` on each row in which a reservation is open, with its index there and the used amounts, or on an error on none.
+    /// Returns whether it is open.
+    pub(crate) fn on_holders(
         &mut self,
         bits: Bits,
         used: &PositionCosts,
         now: u64,
-        prepares: bool,
+        work: &mut dyn FnMut(&mut KeyMut<'_>, usize, &PositionCosts) -> Result<(), OutOfMemory>,
     ) -> Result<bool, OutOfMemory> {
-        let Some(index) = self.extra.open.find(bits) else { return Ok(false) };
-        self.charge_closed(index, now, now, used, prepares)?;
-        Ok(true)
-    }
-
-    /// Removes a reservation under every shape.
-    pub(crate) fn close(&mut self, bits: Bits, now: u64) {
-        self.on_holders(bits, |key, index| {
-            key.extra.open.remove(index, 1);
-            key.refresh(now);
-        });
-    }
-
-    /// Runs `work` with the index of a reservation, under the policies and under each former shape that it is open under.
-    pub(crate) fn on_holders(&mut self, bits: Bits, mut work: impl FnMut(&mut KeyMut<'_>, usize)) {
-        for former in &mut self.extra.former {
-            former.key(|key| {
-                if let Some(index) = key.extra.open.find(bits) {
-                    work(key, index);
-                }
-            });
+        let changed = self.extra.changed_rows(&|row| row.holds(bits), &mut |key, shape| {
+            key.expire(now)?;
+            let Some(index) = key.extra.open.find(bits) else { return Ok(false) };
+            work(key, index, &PositionCosts::All(used.settled_at(shape.name)))?;
+            Ok(true)
+        })?;
+        self.expire(now)?;
+        let own = self.extra.open.find(bits);
+        if let Some(index) = own {
+            work(self, index, used)?;
         }
-        if let Some(index) = self.extra.open.find(bits) {
-            work(self, index);
-        }
+        let found = own.is_some() || !changed.is_empty();
+        self.extra.replace_rows(changed);
+        Ok(found)
     }
 
-    /// Clears the states of the policies, and those of former shapes with their names. Open reservations stay.
+    /// Clears the states of the policies, and the other rows of their names. Open reservations stay.
     pub(crate) fn reset_used(&mut self, now: u64) -> Result<(), OutOfMemory> {
-        self.expire_all(now)?;
         let names = self.policy_states.algorithms().len();
-        let mut kept = Ok(());
-        self.extra.former.retain_mut(|former| {
-            former.shape().name >= names
-                || former.reset(now).unwrap_or_else(|error| {
-                    kept = Err(error);
-                    true
-                })
-        });
-        kept?;
+        let is_chosen = |row: RowRef<'_>| row.shape.name < names && !row.open.is_empty();
+        let changed = self.extra.changed_rows(&is_chosen, &mut |key, _| key.reset_used(now).map(|()| true))?;
+        self.expire(now)?;
+        self.extra.replace_rows(changed);
+        self.extra.rows.retain(|row| row.shape.name >= names || row.has_open());
         self.policy_states.clear(self.entry.reborrow(), now);
         self.refresh(now);
         Ok(())
     }
 
-    /// Clears the states and the reservations of the policies, and those of former shapes with their names.
+    /// Clears the states and the reservations of the policies, and the other rows of their names.
     pub(crate) fn reset_all(&mut self, now: u64) {
         let names = self.policy_states.algorithms().len();
         self.policy_states.clear(self.entry.reborrow(), now);
         self.extra.open = Open::default();
-        self.extra.former.retain(|former| former.shape().name >= names);
-    }
-
-    /// Charges the reservations that have expired under every shape, each at its end.
-    fn expire_all(&mut self, now: u64) -> Result<(), OutOfMemory> {
-        for former in &mut self.extra.former {
-            former.key(|key| key.expire(now))?;
-        }
-        self.expire(now)?;
-        Ok(())
+        self.extra.rows.retain(|row| row.shape.name >= names);
     }
 
     /// Charges the reservations that have expired, each at its end. Returns whether a reservation changed.
@@ -375,19 +341,21 @@ impl KeyMut<'_> {
             return Ok(false);
         }
         let moved = self.extra.open.follow_clock(now);
-        let mut expired = 0;
+        let (mut expired, mut is_changed) = (0, moved);
         let mut charged = Ok(());
         let as_reserved = PositionCosts::Each([AS_RESERVED; MAX_POLICIES]);
         while charged.is_ok()
             && let Some(reserved) = self.extra.open.get(expired).filter(|reserved| reserved.end() <= now)
         {
-            let mut charge = |prepares| self.charge_closed(expired, reserved.end(), now, &as_reserved, prepares);
+            let mut charge = |prepares| self.charge_closed(expired, reserved.end(), &as_reserved, prepares);
             charged = charge(true).and_then(|()| charge(false));
             expired += usize::from(charged.is_ok());
+            // A stored mark that has ended is without effect, so its end alone need not be stored.
+            is_changed |= charged.is_ok() && !is_mark(reserved.bits());
         }
         self.extra.open.remove(0, expired);
         self.refresh(now);
-        charged.map(|()| moved || expired > 0)
+        charged.map(|()| is_changed)
     }
 
     /// Charges the used amounts of a reservation that is closed at `closed_at`, which may be in the past. With `prepares` it
@@ -396,7 +364,6 @@ impl KeyMut<'_> {
         &mut self,
         index: usize,
         closed_at: u64,
-        now: u64,
         used: &PositionCosts,
         prepares: bool,
     ) -> Result<(), OutOfMemory> {
@@ -404,22 +371,20 @@ impl KeyMut<'_> {
         let bans = self.policy_states.bans();
         let charged = |(position, _): &(usize, &AnyAlgorithm)| !bans.contains(*position);
         for (position, algorithm) in self.policy_states.algorithms().iter().enumerate().filter(charged) {
-            let amount = self.extra.open.amount(index, position);
-            let Some(amount) = amount.filter(|_| !self.extra.open.is_free(index, position)) else { continue };
+            let Some((amount, algorithm)) = self.extra.open.to_charge(index, position, algorithm) else { continue };
             let mut own = self.entry.from(self.policy_states.place(position));
             let cost = match used.at(position) {
                 AS_RESERVED => amount,
                 used => used,
             };
-            let (algorithm, charge) = self.extra.open.charge(index, position, algorithm, cost);
             let algorithm = algorithm.keeping(own.as_read(), amount);
             let period = algorithm.period();
             // Not before the latest time in the state, unless that was a wrong reading of the clock.
             let mut at = reserved.charged_at(closed_at, period).max(algorithm.latest(own.as_read()));
             if at > closed_at.saturating_add(period) {
-                at = now;
+                at = closed_at;
             }
-            let act = if cost > 0 { charge } else { Act::LOOK };
+            let act = Act::Charge(cost);
             if prepares {
                 algorithm.prepare(own.reborrow(), act, at)?;
             } else {

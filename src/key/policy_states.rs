@@ -7,45 +7,13 @@ use crate::algorithm::entry::Place;
 use crate::algorithm::forecast::Beside;
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
 use crate::growth::{OutOfMemory, push};
-use crate::key::bans::{Bans, Verdict};
-use crate::key::open_reservations::Open;
+use crate::key::bans::Bans;
+use crate::key::decide::{KeyAt, Verdict, combined, shared};
+use crate::key::open_reservations::{NONE_OPEN, OPEN_END, Open};
 use crate::policy::costs::PositionCosts;
-use crate::policy::schema::DEFAULT_TTL;
-use crate::{Decision, Denied, Error, Policies, Violated};
+use crate::policy::schema::{DEFAULT_TTL, MAX_RESERVATIONS, MAX_STORED_RESERVATIONS};
+use crate::{Decision, Denied, Error, Policies};
 use alloc::vec::Vec;
-
-/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A
-/// macro, since a function would copy each decision once more.
-macro_rules! combined {
-    ($algorithms:expr, $position:ident, $algorithm:ident, $act:ident = $acted:expr => $decide:expr) => {{
-        let mut binding = Decision::NOTHING;
-        let mut violated = Violated::default();
-        let mut reset_after = 0;
-        for ($position, $algorithm) in $algorithms.iter().enumerate() {
-            let $act = $acted;
-            let mut decision = $decide;
-            decision.policy = $position;
-            reset_after = decision.reset_after.max(reset_after);
-            if !decision.allowed {
-                violated.add($position);
-            }
-            if $position == 0 || decision.binds_more_than(&binding) {
-                binding = decision;
-            }
-        }
-        // A denial by one policy charges none.
-        if !violated.is_empty() {
-            reset_after = 0;
-            for ($position, $algorithm) in $algorithms.iter().enumerate() {
-                let $act = Act::LOOK;
-                reset_after = $decide.reset_after.max(reset_after);
-            }
-        }
-        binding.reset_after = reset_after;
-        binding.violated = violated;
-        binding
-    }};
-}
 
 /// The algorithms of all policies, and where each policy's state begins within an entry.
 #[derive(Clone, Debug)]
@@ -74,6 +42,11 @@ impl Uncountable {
     }
 }
 
+/// Returns the most reservations of a key that may be open, in memory or outside the process.
+pub(crate) fn most_open(are_stored: bool) -> usize {
+    if are_stored { MAX_STORED_RESERVATIONS } else { MAX_RESERVATIONS }
+}
+
 /// Returns the default duration of a reservation: the longest `ttl` of a concurrency policy, or a minute.
 pub(crate) fn default_ttl<'a>(algorithms: impl Iterator<Item = &'a AnyAlgorithm>) -> u64 {
     let concurrent = algorithms.filter(|algorithm| algorithm.is_concurrency());
@@ -100,6 +73,11 @@ impl PolicyStates {
 
     pub(crate) fn are_stored(&self) -> bool {
         self.are_stored
+    }
+
+    /// Returns the most reservations that may be open.
+    pub(crate) fn most_open(&self) -> usize {
+        most_open(self.are_stored)
     }
 
     /// Checks that a hit can be charged to every policy.
@@ -159,8 +137,13 @@ impl PolicyStates {
         }
     }
 
-    fn clear_one(&self, position: usize, mut entry: EntryMut<'_>, now: u64) {
+    pub(crate) fn clear_one(&self, position: usize, mut entry: EntryMut<'_>, now: u64) {
         self.algorithms[position].clear(entry.from(self.place(position)), now);
+    }
+
+    /// Returns whether denied hits count.
+    pub(crate) fn denied(&self) -> Denied {
+        self.denied
     }
 
     /// Changes whether denied hits count. Returns the former choice.
@@ -268,16 +251,28 @@ impl PolicyStates {
     #[inline(always)]
     fn judge_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Verdict {
         if !self.bans.is_empty() {
-            return self.judge(algorithms, entry, &Open::default(), costs, true, now);
+            return self.at(algorithms, entry, &NONE_OPEN, now).judge(costs, true);
         }
         Verdict { decision: self.peek_all(algorithms, entry, costs, now), is_violation: false }
     }
 
     #[inline(never)]
     fn peek_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
+        let decide = |position: usize, algorithm: &AnyAlgorithm, act: Act| {
             algorithm.peek(entry.from(self.place(position)), act, now)
-        })
+        };
+        combined(algorithms, costs, shared!(decide))
+    }
+
+    /// Returns a key's states for decisions under the algorithms of a call.
+    pub(super) fn at<'a>(
+        &'a self,
+        algorithms: &'a [AnyAlgorithm],
+        entry: Entry<'a>,
+        open: &'a Open,
+        now: u64,
+    ) -> KeyAt<'a> {
+        KeyAt { policy_states: self, algorithms, entry, open, now }
     }
 
     /// Returns what a hit would return beside open amounts, none of which is due.
@@ -303,16 +298,13 @@ impl PolicyStates {
         counts: bool,
         now: u64,
     ) -> Verdict {
-        if !self.bans.is_empty() && algorithms.len() > 1 {
-            return self.judge(algorithms, entry, open, costs, counts, now);
+        match algorithms {
+            [algorithm] => {
+                let decision = self.beside(0, algorithm, entry, open, now).peek(self.hit_of(costs.at(0)));
+                Verdict { decision, is_violation: false }
+            }
+            _ => self.at(algorithms, entry, open, now).judge(costs, counts),
         }
-        let decision = match algorithms {
-            [algorithm] => self.beside(0, algorithm, entry, open, now).peek(self.hit_of(costs.at(0))),
-            _ => combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
-                self.beside(position, algorithm, entry, open, now).peek(act)
-            }),
-        };
-        Verdict { decision, is_violation: false }
     }
 
     /// Returns one policy's state and its open amounts, for a decision under an algorithm.
@@ -325,8 +317,7 @@ impl PolicyStates {
         open: &'a Open,
         now: u64,
     ) -> Beside<'a> {
-        let own = &self.algorithms[position];
-        Beside { algorithm, own, entry: entry.from(self.place(position)), open: open.of(position), now }
+        Beside { algorithm, entry: entry.from(self.place(position)), open: open.of(position), now }
     }
 
     /// Returns the decision of one policy under an algorithm beside open amounts, without a charge.
@@ -417,12 +408,30 @@ impl PolicyStates {
         self.algorithms.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
-    /// Returns the count of one policy's state at its last change, and when it ends, beside open amounts.
-    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
+    /// Returns the count of one policy's state at its last change, beside open amounts.
+    pub(crate) fn last_count(&self, position: usize, entry: Entry<'_>, open: &Open) -> u64 {
+        let algorithm = &self.algorithms[position];
+        let latest = algorithm.latest(entry.from(self.place(position)));
+        self.look(position, algorithm, entry, open, latest).count
+    }
+
+    /// Returns when one policy's state ends by its own numbers; 0 if it is unused.
+    pub(crate) fn state_ends_at(&self, position: usize, entry: Entry<'_>) -> u64 {
         let (algorithm, own) = (&self.algorithms[position], entry.from(self.place(position)));
-        let latest = algorithm.latest(own);
-        let count = self.look(position, algorithm, entry, open, latest).count;
-        (count, algorithm.ends_at(own, latest).max(self.open_ends_at(position, entry, open, latest)))
+        algorithm.ends_at(own, algorithm.latest(own))
+    }
+
+    /// Returns when one policy's state and its open amounts have ended by their own numbers, whatever the time is now; 0 if it is
+    /// unused.
+    pub(crate) fn row_ends_at(&self, position: usize, entry: Entry<'_>, open: &Open) -> u64 {
+        let ends_at = self.state_ends_at(position, entry);
+        if open.is_empty() {
+            return ends_at;
+        }
+        let latest = self.algorithms[position].latest(entry.from(self.place(position)));
+        // A reservation of 0 is open until its end, too.
+        let last_end = open.parts(position).map(|part| part[OPEN_END] as u64).fold(ends_at, u64::max);
+        last_end.max(self.open_ends_at(position, entry, open, latest))
     }
 
     /// Passes one policy's state to `push` as plain numbers.

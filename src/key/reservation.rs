@@ -1,11 +1,12 @@
 //! Reservations: amounts that count as used now and are settled later.
 
 use alloc::string::String;
-use core::fmt::{self, Display, Formatter, Write};
+use core::fmt::{self, Display, Formatter};
 use core::str::FromStr;
 
 use crate::key::open_reservations::{Bits, Reserved};
 use crate::key::policy_states::PolicyStates;
+use crate::number::{from_base_36, push_base_36};
 use crate::policy::schema::MAX_TTL;
 use crate::{Costs, Decision, Error, Expected, Found, Policies, Span, check_key};
 
@@ -205,14 +206,9 @@ impl ReservationId {
 
 impl Display for ReservationId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}.", self.random)?;
-        let (mut rest, mut digits) = (self.end, String::new());
-        while rest > 0 || digits.is_empty() {
-            digits.push(char::from_digit((rest % 36) as u32, 36).unwrap_or('0'));
-            rest /= 36;
-        }
-        digits.chars().rev().try_for_each(|digit| f.write_char(digit))?;
-        f.write_str(if self.by_policy { ".p" } else { ".a" })
+        let mut end = String::new();
+        push_base_36(&mut end, self.end);
+        write!(f, "{:032x}.{end}{}", self.random, if self.by_policy { ".p" } else { ".a" })
     }
 }
 
@@ -229,10 +225,9 @@ impl FromStr for ReservationId {
                 "a" => false,
                 _ => return None,
             };
-            let valid = random.len() == 32 && plain(random) && plain(end);
+            let valid = random.len() == 32 && plain(random);
             let random = u128::from_str_radix(random, 16).ok().filter(|_| valid)?;
-            let end = u64::from_str_radix(end, 36).ok().filter(|&end| end <= crate::MAX)?;
-            Some(Self { random, end, by_policy })
+            Some(Self { random, end: from_base_36(end)?, by_policy })
         };
         parse().ok_or_else(|| Error::InvalidReservation { found: text.into() })
     }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 pub(crate) struct KeyStates {
     pub(crate) words: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// The open reservations, the states of former shapes and the exception.
+    /// The open reservations, the rows that a call does not name, and the exception.
     pub(crate) extra: Extra,
 }
 
@@ -37,14 +37,19 @@ impl KeyStates {
         if !extra.open.is_due(now) {
             return Ok(None);
         }
+        let mut copy = Self::copied(entry, &extra.open)?;
+        copy.key_mut(policy_states, policy_states.algorithms()).expire(now)?;
+        Ok(Some(copy))
+    }
+
+    /// Returns a copy of an entry and its open reservations.
+    pub(crate) fn copied(entry: Entry<'_>, open: &Open) -> Result<Self, OutOfMemory> {
         let mut logs = Vec::new();
         for log in entry.logs {
             push(&mut logs, log.try_clone()?)?;
         }
-        let extra = Extra { open: extra.open.try_clone()?, ..Extra::default() };
-        let mut copy = Self { words: copied(entry.words)?, logs, extra };
-        copy.key_mut(policy_states, policy_states.algorithms()).expire(now)?;
-        Ok(Some(copy))
+        let extra = Extra { open: open.try_clone()?, ..Extra::default() };
+        Ok(Self { words: copied(entry.words)?, logs, extra })
     }
 
     /// Calls `read` with an entry and its open reservations, of which the expired ones are charged.
@@ -137,7 +142,7 @@ impl KeyStates {
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, now: u64) -> u64 {
         match Self::expired(policy_states, self.entry(), &self.extra, now) {
             Ok(Some(expired)) => {
-                expired.extra.end_at(policy_states, expired.entry(), now).max(self.extra.other_ends_at(now))
+                expired.extra.end_at(policy_states, expired.entry(), now).max(self.extra.other_ends_at())
             }
             // Without memory for a copy, reservations that are due end a little later.
             _ => self.extra.end_at(policy_states, self.entry(), now),

@@ -47,6 +47,9 @@ const BANNED: u8 = 4;
 /// The first number of a denial by an exception.
 const DENIED: u8 = 5;
 
+/// The first number of a denial by open reservations alone. It is not repeated: any settlement may end it.
+const RESERVED: u8 = 6;
+
 /// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
 
@@ -58,6 +61,7 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
         match decision.reason {
             Some(Reason::Banned) => BANNED,
             Some(Reason::Denied) => DENIED,
+            Some(Reason::Reserved) => RESERVED,
             Some(Reason::Full | Reason::Error) | None if decision.allowed => 1,
             Some(Reason::Full | Reason::Error) | None => certainty.number(),
         },
@@ -90,6 +94,7 @@ pub fn to_decision(written: &str) -> Option<Decision> {
         reason: match u8::try_from(first) {
             Ok(BANNED) => Some(Reason::Banned),
             Ok(DENIED) => Some(Reason::Denied),
+            Ok(RESERVED) => Some(Reason::Reserved),
             _ => None,
         },
     };

@@ -13,13 +13,14 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::algorithm::any::AnyAlgorithm;
-use crate::growth::collect;
+use crate::growth::{OutOfMemory, collect};
 use crate::key::shapes::Names;
 use crate::memory::index::Index;
 use crate::memory::slots::Slots;
 use crate::number::{MAX, check_cost, check_time};
 use crate::policy::costs::PositionCosts;
 use crate::policy::mismatch;
+use crate::store::ledger::check_reachable;
 use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};
 use cleaning::BeforeClean;
 
@@ -88,6 +89,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// ```
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
+        check_reachable(&policies, false)?;
         let slots = Slots::new(policies.algorithms(), policies.denied(), options)?;
         let names = Names::new(policies.clone());
         Ok(Self { policies, names, slots, index: Index::new(), clock, before_clean: None })
@@ -157,8 +159,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let costs = PositionCosts::All(check_cost(cost)?);
         self.check_hit()?;
+        let costs = PositionCosts::All(check_cost(cost)?);
         let call = self.adjusted(policies)?;
         self.hit_by(key, Some(&call), &costs, now)
     }
@@ -300,10 +302,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        match self.index.get(key) {
-            Some(slot) if self.slots.reset(slot, false, now)? => Ok(true),
-            _ => Ok(self.remove(key)),
-        }
+        let is_left = self.change_slot(key, now, |slots, slot| slots.reset(slot, false, now))?;
+        Ok(is_left == Some(true) || self.remove(key))
     }
 
     /// Removes the key with its open reservations. Returns whether it was there. An exception stays.
@@ -323,13 +323,10 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        if let Some(slot) = self.index.get(key)
-            && self.slots.exceptions(slot).is_some_and(|exceptions| !exceptions.is_empty())
-        {
-            // Without reservations to charge, it cannot run out of memory.
-            return self.slots.reset(slot, true, self.clock.now().min(MAX)).is_ok();
-        }
-        self.remove(key)
+        let now = self.clock.now().min(MAX);
+        // Without reservations to charge, it cannot run out of memory.
+        let is_left = self.change_slot(key, now, |slots, slot| slots.reset(slot, true, now));
+        is_left == Ok(Some(true)) || self.remove(key)
     }
 
     /// Removes the key with all that it has. Returns whether it was there.
@@ -442,21 +439,77 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             }
             return self.slots.hit_slot(slot, algorithms, costs, now);
         }
-        self.index.reserve(self.slots.slots_with_one_more())?;
-        let decision = self.slots.hit::<Error>(None, algorithms, costs, now)?;
+        self.change_at(key, None, now, |slots| slots.hit(None, algorithms, costs, now))
+    }
+
+    /// Runs an operation that may change a key, and takes over the moves, also if it failed. The key may be given a slot.
+    #[inline]
+    fn change<Q, T, E: From<OutOfMemory>>(
+        &mut self,
+        key: &Q,
+        now: u64,
+        work: impl FnOnce(&mut Slots, Option<u32>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let slot = self.index.get(key);
+        self.change_at(key, slot, now, |slots| work(slots, slot))
+    }
+
+    /// The same for a key whose slot is known.
+    #[inline]
+    fn change_at<Q, T, E: From<OutOfMemory>>(
+        &mut self,
+        key: &Q,
+        slot: Option<u32>,
+        now: u64,
+        work: impl FnOnce(&mut Slots) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        if slot.is_none() {
+            self.index.reserve(self.slots.slots_with_one_more())?;
+        }
+        let result = self.slots.operate(slot, now, work);
         self.take_moves(key);
-        Ok(decision)
+        result
+    }
+
+    /// The same for an operation that gives the key no slot; `None` if it has none.
+    fn change_slot<Q, T, E>(
+        &mut self,
+        key: &Q,
+        now: u64,
+        work: impl FnOnce(&mut Slots, u32) -> Result<T, E>,
+    ) -> Result<Option<T>, E>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let Some(slot) = self.index.get(key) else { return Ok(None) };
+        let result = self.slots.operate(Some(slot), now, |slots| work(slots, slot));
+        if !self.slots.freed.is_empty() {
+            self.forget();
+        }
+        result.map(Some)
     }
 
     /// Removes the keys of freed slots, and only then assigns the key of this operation its slot. The index must have
     /// room for it.
     #[inline]
     fn take_moves<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
-        if !self.slots.freed.is_empty() {
-            self.forget();
+        let has_freed = !self.slots.freed.is_empty();
+        if has_freed {
+            self.remove_freed();
         }
         if let Some(slot) = self.slots.taken.take() {
             self.index.insert(key.to_owned(), slot);
+        }
+        if has_freed {
+            self.report_removed();
         }
     }
 }

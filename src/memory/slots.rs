@@ -20,7 +20,6 @@ use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::key::states::KeyStates;
 use crate::number::NEVER;
 use crate::policy::costs::PositionCosts;
-use crate::policy::schema::{MAX_RESERVATIONS, MAX_STORED_RESERVATIONS};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec::Vec;
 #[cfg(test)]
@@ -57,8 +56,9 @@ impl From<OutOfMemory> for SlotError {
     }
 }
 
-/// The slots. After each operation the owner must remove the keys of the slots in `freed`,
-/// and only then assign the slot in `taken`, if there is one, to the key of the operation.
+/// The slots. Whatever may change a key runs within [`Slots::operate`]. After each operation, whether it failed or not, the
+/// owner must remove the keys of the slots in `freed`, and only then assign the slot in `taken`, if there is one, to the
+/// key of the operation.
 ///
 /// An operation that runs out of memory changes no state. It may have freed slots whose states had ended.
 #[derive(Debug)]
@@ -92,8 +92,6 @@ pub(crate) struct Slots {
     evicted: u64,
     /// The open reservations of evicted keys, and their ends.
     evicted_open: Vec<(Bits, u64)>,
-    /// The most open reservations of one key.
-    pub(crate) max_reservations: usize,
     cleaning: Cleaning,
     probe: u32,
     /// The number of slots examined so far, for a test that each operation examines few.
@@ -114,7 +112,6 @@ impl Slots {
             ready: Vec::new(),
             extras: Extras::new(),
             hits_are_plain: options.key_older_than.is_none() && policy_states.check_hit().is_ok(),
-            max_reservations: MAX_RESERVATIONS,
             policy_states,
             options,
             occupied: Vec::new(),
@@ -134,10 +131,9 @@ impl Slots {
         })
     }
 
-    /// Records that the states may be stored outside the process, where logs are short and reservations few.
+    /// Records that the states may be stored outside the process, where logs are short and fewer reservations are open.
     pub(crate) fn store(&mut self) {
         self.policy_states.store();
-        self.max_reservations = MAX_STORED_RESERVATIONS;
     }
 
     /// Returns the algorithms and the layout of the states.
@@ -170,6 +166,16 @@ impl Slots {
         self.evicted
     }
 
+    /// Runs an operation that may change a key, and sweeps: before it, or for a key without a slot after it, so that what is
+    /// freed decides nothing.
+    #[inline]
+    pub(crate) fn operate<T>(&mut self, slot: Option<u32>, now: u64, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.sweep_before(slot, now);
+        let result = work(self);
+        self.sweep_after(slot, now);
+        result
+    }
+
     /// Charges the costs if they fit. A key without a slot may be given one.
     #[inline(never)]
     pub(crate) fn hit<E: From<OutOfMemory>>(
@@ -180,10 +186,7 @@ impl Slots {
         now: u64,
     ) -> Result<Decision, E> {
         match slot {
-            Some(slot) => {
-                self.sweep(slot, now);
-                self.hit_slot(slot, algorithms, costs, now)
-            }
+            Some(slot) => self.hit_slot(slot, algorithms, costs, now),
             None => self.hit_new(algorithms, costs, now),
         }
     }
@@ -234,11 +237,7 @@ impl Slots {
     fn put_new<E: From<OutOfMemory>>(&mut self, mut decision: Decision, now: u64) -> Result<Decision, E> {
         match self.take(now) {
             Ok(slot) => self.put(slot, now),
-            Err(NoSlot::FullUntil(room_at)) => {
-                // Hits on new keys must sweep as well, since there may be no others.
-                self.sweep(NO_SLOT, now);
-                deny_full(&mut decision, room_at - now);
-            }
+            Err(NoSlot::FullUntil(room_at)) => deny_full(&mut decision, room_at - now),
             Err(NoSlot::OutOfMemory) => return Err(OutOfMemory.into()),
         }
         Ok(decision)
@@ -327,7 +326,6 @@ impl Slots {
                 .change(position, act, now)?,
         };
         self.touch(slot, now);
-        self.sweep(slot, now);
         Ok(count)
     }
 
@@ -352,7 +350,6 @@ impl Slots {
         self.clear_if_stale(slot, now);
         let until = self.policy_states.hold(position, self.entries.get_mut(slot), length, now);
         self.touch(slot, now);
-        self.sweep(slot, now);
         Ok(until)
     }
 
@@ -361,7 +358,6 @@ impl Slots {
         self.staged.move_to(self.entries.get_mut(slot));
         self.extras.replace(slot, core::mem::take(&mut self.ready));
         self.touch(slot, now);
-        self.sweep(slot, now);
     }
 
     /// Returns whether a slot's states have ended, or were unchanged for too long.

@@ -1,8 +1,9 @@
 //! The costs of an operation: one number under all policies, or one for each policy by its name.
 
+use crate::error::wording::EMPTY_OBJECT;
 use crate::number::check_cost;
 use crate::policy::schema::MAX_POLICIES;
-use crate::{Error, Policies};
+use crate::{Error, Found, Policies};
 
 /// The costs of an operation under each policy.
 ///
@@ -23,7 +24,7 @@ pub enum Costs<'a> {
     /// The same under all policies.
     All(u64),
     /// A number for each policy by its name. For a policy that is left out it is 1, or the reserved amount when a
-    /// reservation is settled.
+    /// reservation is settled. Without any name it is an error, except to settle.
     ByPolicy(&'a [(&'a str, u64)]),
 }
 
@@ -43,6 +44,10 @@ impl<'a> Costs<'a> {
     pub(crate) fn at_positions(self, policies: &Policies, otherwise: u64) -> Result<PositionCosts, Error> {
         let list = match self {
             Self::All(cost) => return Ok(PositionCosts::All(check_cost(cost)?)),
+            // Nothing that was to be charged is named.
+            Self::ByPolicy([]) if otherwise != AS_RESERVED => {
+                return Err(Error::InvalidCost { found: Found::Described(EMPTY_OBJECT) });
+            }
             Self::ByPolicy(list) => list,
         };
         let mut costs = [otherwise; MAX_POLICIES];

@@ -129,19 +129,14 @@ pub(crate) const LEAKY_BUCKET: usize = 5;
 pub(crate) const CONCURRENCY: usize = 6;
 pub(crate) const BAN: usize = 7;
 
-/// The name under which a stored exception has the place of an algorithm, whose position follows those of the algorithms.
+/// The name of a row that is a part of an exception, in the place of an algorithm.
 pub const EXCEPTION_NAME: &str = "exception";
-/// Its position.
-pub const EXCEPTION: usize = ALGORITHMS.len();
+/// Its number in the place of an algorithm's position, which those of later algorithms do not move.
+pub const EXCEPTION: usize = 99;
 
 /// Returns the name of an algorithm at a position, or of a stored exception; empty if there is none.
 pub(crate) fn state_name(position: usize) -> &'static str {
     if position == EXCEPTION { EXCEPTION_NAME } else { ALGORITHMS.get(position).copied().unwrap_or_default() }
-}
-
-/// Returns the position of that name.
-pub(crate) fn state_position(name: &str) -> Option<usize> {
-    ALGORITHMS.iter().chain(&[EXCEPTION_NAME]).position(|known| *known == name)
 }
 
 /// The fields of an exception. A field's position here is its number in stored states and in the bindings.
@@ -184,10 +179,13 @@ pub const DEFAULT_TTL: u64 = 60_000;
 pub const MAX_TTL: u64 = 86_400_000;
 
 /// The most open reservations of one key in memory.
-pub const MAX_RESERVATIONS: usize = 1_024;
+pub const MAX_RESERVATIONS: usize = 10_000;
 
-/// The most open reservations of one key outside the process.
-pub const MAX_STORED_RESERVATIONS: usize = 128;
+/// The most open reservations of one key outside the process, under the policies of a call.
+pub const MAX_STORED_RESERVATIONS: usize = 1_024;
+
+/// The most rows of one key outside the process: states of different shapes that have not ended.
+pub const MAX_ROWS: usize = 256;
 
 /// The count of numbers before the amounts of a stored reservation: four of its id, its start, its end and its ttl.
 pub const RESERVATION_HEAD: usize = 7;

@@ -10,9 +10,9 @@ use super::ReplayError;
 use super::entry::Tag;
 use super::text::{Cursor, push_number};
 use crate::growth::{OutOfMemory, push};
-use crate::policy::schema;
-use crate::store::record::StoredState;
-use crate::{Policies, Record};
+use crate::key::shapes::Shape;
+use crate::store::record::StoredRow;
+use crate::{Ledger, Policies, Record};
 
 /// How long the base keeps the token of an entry, in milliseconds. A client that resends the entry later is past the
 /// entry's deadline.
@@ -89,26 +89,31 @@ pub(super) fn read_lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, Repla
     }
 }
 
-/// Appends the states of a record, of which the first are those of the policies: their numbers; after `=` the parts of open
-/// reservations, each after the position of its policy; after `:` the states of former shapes, each as the bytes of the name
-/// after their count, the algorithm's position, the scale, how many numbers it has, and these, and the parts of
-/// reservations.
-pub(super) fn push_record(text: &mut String, policies: usize, record: Record) {
-    let (mut own, mut open, mut former) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, StoredState { name, algorithm, scale, state, open: parts }) in record.states.into_iter().enumerate()
-    {
-        if position < policies {
-            open.extend(parts.iter().map(|part| [&[position as i64], &part[..]].concat()));
-            own.push(state);
-            continue;
-        }
-        let algorithm = schema::state_position(&algorithm).unwrap_or_default();
-        let head = [algorithm as i64, scale, state.len() as i64];
+/// Appends the rows of a ledger: for each of its policies the numbers of the state; after `=` the parts of open reservations,
+/// each after the position of its policy; after `:` the other rows, each as the bytes of its name after their count, and the
+/// numbers of a record's row.
+pub(super) fn push_rows(text: &mut String, ledger: &Ledger) {
+    let (mut own, mut open) = (Vec::new(), Vec::new());
+    let mut rows = ledger.rows();
+    let others = rows.split_off(ledger.policies().len());
+    for (position, row) in rows.iter().enumerate() {
+        let row = row.as_ref();
+        open.extend(row.open.iter().map(|part| [&[position as i64], &part[..]].concat()));
+        own.push(row.state.to_vec());
+    }
+    let stored = ledger.stored(&others).chain(ledger.stored_parked(0));
+    let stored = stored.map(|StoredRow(name, numbers)| -> Vec<i64> {
         let name = [name.len() as i64].into_iter().chain(name.bytes().map(i64::from));
-        former.push(name.chain(head).chain(state).chain(parts.into_iter().flatten()).collect());
+        name.chain(numbers).collect()
+    });
+    let mut others: Vec<Vec<i64>> = Vec::new();
+    for row in stored {
+        // In order, since a replica has them in the order in which it read them.
+        let at = others.iter().position(|other| *other > row).unwrap_or(others.len());
+        others.insert(at, row);
     }
     push_lists(text, &own);
-    for (separator, lists) in [('=', open), (':', former)] {
+    for (separator, lists) in [('=', open), (':', others)] {
         if !lists.is_empty() {
             text.push(separator);
             push_lists(text, &lists);
@@ -116,42 +121,39 @@ pub(super) fn push_record(text: &mut String, policies: usize, record: Record) {
     }
 }
 
-/// Returns the record of states that [`push_record`] appended.
+/// Returns the record of the rows that [`push_rows`] appended.
 pub(super) fn to_record(
     policies: &Policies,
     own: Vec<Vec<i64>>,
     open: Vec<Vec<i64>>,
-    former: &[Vec<i64>],
+    others: &[Vec<i64>],
 ) -> Result<Record, ReplayError> {
     if own.len() != policies.len() {
         return Err(ReplayError::Malformed);
     }
-    let mut states: Vec<StoredState> = Vec::new();
+    let mut rows: Vec<StoredRow> = Vec::new();
     for ((name, policy), state) in policies.names().zip(policies.iter()).zip(own) {
-        let (algorithm, scale) = (policy.algorithm().into(), policy.algorithm.stored_scale().number());
-        states.push(StoredState { name: name.into(), algorithm, scale, state, open: Vec::new() });
+        let Shape { algorithm, scale, .. } = Shape::of(0, &policy.algorithm);
+        // When it ends is read off the state.
+        let head = [algorithm as i64, scale.number(), 0, state.len() as i64];
+        rows.push(StoredRow(name.into(), head.into_iter().chain(state).collect()));
     }
     for row in open {
         let (&position, part) = row.split_first().ok_or(ReplayError::Malformed)?;
-        let own = usize::try_from(position).ok().and_then(|position| states.get_mut(position));
-        own.ok_or(ReplayError::Malformed)?.open.push(part.try_into().map_err(|_| ReplayError::Malformed)?);
+        let own = usize::try_from(position).ok().and_then(|position| rows.get_mut(position));
+        own.ok_or(ReplayError::Malformed)?.1.extend_from_slice(part);
     }
-    for row in former {
-        states.push(former_state(row).ok_or(ReplayError::Malformed)?);
+    for row in others {
+        rows.push(other_row(row).ok_or(ReplayError::Malformed)?);
     }
-    Ok(Record::new(states))
+    Ok(Record::new(rows))
 }
 
-fn former_state(row: &[i64]) -> Option<StoredState> {
+fn other_row(row: &[i64]) -> Option<StoredRow> {
     let (&length, rest) = row.split_first()?;
-    let (name, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    let (name, numbers) = rest.split_at_checked(usize::try_from(length).ok()?)?;
     let name: Option<Vec<u8>> = name.iter().map(|&byte| u8::try_from(byte).ok()).collect();
-    let (&[algorithm, scale, count], rest) = rest.split_first_chunk()?;
-    let (state, parts) = rest.split_at_checked(usize::try_from(count).ok()?)?;
-    let (parts, rest) = parts.as_chunks();
-    let algorithm = usize::try_from(algorithm).ok().map(schema::state_name).filter(|name| !name.is_empty())?;
-    let name = String::from_utf8(name?).ok().filter(|_| rest.is_empty())?;
-    Some(StoredState { name, algorithm: algorithm.into(), scale, state: state.into(), open: parts.into() })
+    Some(StoredRow(String::from_utf8(name?).ok()?, numbers.into()))
 }
 
 /// Appends the tokens that a base of time `stamp` must contain, each as tag and age. The one that is the base's mark is left out.

@@ -5,23 +5,16 @@ use alloc::string::{String, ToString};
 
 use crate::algorithm::Outcome;
 use crate::algorithm::any::AnyAlgorithm;
-use crate::key::open_reservations::{Bits, Reserved};
+use crate::key::open_reservations::Reserved;
 use crate::key::reservation::bits_of;
 use crate::number::check_time;
 use crate::policy::costs::PositionCosts;
-use crate::policy::schema::MAX_STORED_RESERVATIONS;
-use crate::{Decision, Error, Ledger, ReservationId, Settlement};
+use crate::{Decision, Error, HitId, Ledger, ReservationId, Settlement};
 
 impl Ledger {
     /// Adjusts the algorithms of one call to these states. Returns false if they do not match the policies.
     pub(super) fn adjust(&self, algorithms: &mut [AnyAlgorithm]) -> bool {
         self.policy_states.adjust(algorithms)
-    }
-
-    /// Returns whether the bits of every open reservation satisfy `predicate`.
-    pub(super) fn all_open(&self, predicate: fn(Bits) -> bool) -> bool {
-        let open = &self.states.extra.open;
-        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| predicate(reserved.bits()))
     }
 
     /// Returns the highest count that the policy at a position may be set to.
@@ -66,12 +59,41 @@ impl Ledger {
     ) -> Result<Decision, Error> {
         check_time(now)?;
         self.policy_states.check_hit().map_err(|rejected| rejected.error(&self.policies, "hit"))?;
+        self.check_rows(now)?;
         let Self { policy_states, states, .. } = self;
         let mut outcome = Outcome::default();
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let decision = states.key_mut(policy_states, algorithms).hit(costs, now, &mut outcome);
         outcome.changed()?;
         Ok(decision)
+    }
+
+    /// The same, with the id by which the hit can be undone. Its random bits are 0: the writer adds them.
+    pub(super) fn hit_undoable_at(
+        &mut self,
+        costs: &PositionCosts,
+        algorithms: Option<&[AnyAlgorithm]>,
+        now: u64,
+    ) -> Result<(Decision, Option<HitId>), Error> {
+        let decision = self.hit_at(costs, algorithms, now)?;
+        let Self { policy_states, states, .. } = self;
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
+        let id = states.key_mut(policy_states, algorithms).hit_id(costs, 0, now);
+        Ok((decision, id.filter(|_| decision.allowed)))
+    }
+
+    /// Undoes a hit. Returns the most that was given back under a policy.
+    pub(super) fn undo_at(
+        &mut self,
+        id: &HitId,
+        costs: &PositionCosts,
+        algorithms: Option<&[AnyAlgorithm]>,
+        now: u64,
+    ) -> Result<u64, Error> {
+        check_time(now)?;
+        let Self { policy_states, states, .. } = self;
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
+        Ok(states.key_mut(policy_states, algorithms).undo(id, costs, now, &mut Outcome::default())?)
     }
 
     /// Returns the decision that such a hit would get.
@@ -107,12 +129,13 @@ impl Ledger {
         ttl: u64,
         now: u64,
     ) -> Result<(Decision, u64), Error> {
+        self.check_rows(now)?;
         let Self { policy_states, states, .. } = self;
         let mut outcome = Outcome::default();
         let reserved = Reserved::new(bits_of(random), check_time(now)?, ttl);
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut key = states.key_mut(policy_states, algorithms);
-        let decision = key.reserve(costs, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
+        let decision = key.reserve(costs, reserved, now, &mut outcome);
         outcome.changed()?;
         Ok((decision, if decision.allowed { reserved.end() } else { 0 }))
     }
@@ -120,6 +143,7 @@ impl Ledger {
     /// Closes a reservation and charges the used amounts.
     pub(super) fn settle_at(&mut self, id: ReservationId, used: &PositionCosts, now: u64) -> Result<Settlement, Error> {
         check_time(now)?;
+        self.reach_reservation(id.bits())?;
         let Self { policy_states, states, .. } = self;
         let settled = states.key_mut(policy_states, policy_states.algorithms()).settle(id.bits(), used, now)?;
         Ok(settled.unwrap_or(id.missing(now)))
@@ -128,8 +152,35 @@ impl Ledger {
     /// Moves the end of a reservation to `ttl` from now.
     pub(super) fn extend_at(&mut self, id: ReservationId, ttl: u64, now: u64) -> Result<Settlement, Error> {
         check_time(now)?;
+        self.reach_reservation(id.bits())?;
         let Self { policy_states, states, .. } = self;
         let extended = states.key_mut(policy_states, policy_states.algorithms()).extend(id.bits(), ttl, now)?;
         Ok(extended.unwrap_or(id.missing(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Exception, Ledger, Operation, Policy};
+
+    #[test]
+    fn an_exception_that_was_lifted_is_not_brought_back_by_an_older_memory() {
+        for lifted_at in [1_000, 2_000] {
+            let policy = Policy::fix_window(5, "1m").unwrap();
+            let mut older = Ledger::new(policy.clone()).unwrap();
+            older.apply(Operation::Except { exception: Some(&Exception::deny()), until: 9_000 }, 1_000).unwrap();
+            let mut newer = older.clone();
+            assert_eq!(newer.lift_exception(lifted_at).unwrap(), 9_000);
+            // Also after it was stored.
+            let mut read = Ledger::new(policy).unwrap();
+            read.load(&newer.record(3_000).unwrap().unwrap(), 3_000).unwrap();
+            for mut ledger in [newer.clone(), read.clone()] {
+                ledger.take_later_exception(&older).unwrap();
+                assert_eq!(ledger.exception(3_000), None, "lifted at {lifted_at}");
+            }
+            older.take_later_exception(&read).unwrap();
+            assert_eq!(older.exception(3_000), None, "lifted at {lifted_at}");
+            assert!(newer.record(9_000).unwrap().is_none());
+        }
     }
 }

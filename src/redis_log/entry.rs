@@ -6,11 +6,10 @@ use alloc::vec::Vec;
 use super::ReplayError;
 use super::text::Cursor;
 use crate::growth::push;
-use crate::key::open_reservations::Bits;
 use crate::key::reservation::check_ttl;
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::{ALLOW, DENY, MAX_POLICIES};
-use crate::{MAX, Renewal, ReservationId};
+use crate::{HitId, MAX, Renewal, ReservationId};
 
 /// The number of characters of a tag.
 pub(super) const TAG_LENGTH: usize = 9;
@@ -180,14 +179,52 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// How an entry, or an operation, names its policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named<'a> {
+    /// `$` and the number under which the value has them.
+    Number(u64),
+    /// Their text in braces and the number that it gets.
+    New { text: &'a str, number: u64 },
+    /// `@` and their text, which gets no number.
+    Text(&'a str),
+}
+
+impl<'a> Named<'a> {
+    /// Reads the name of policies; `None` if there is none.
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, ReplayError> {
+        Ok(Some(if cursor.take(b'$') {
+            Self::Number(cursor.decimal()?)
+        } else if cursor.take(b'{') {
+            let text = cursor.until(b"}")?;
+            cursor.expect(b'}')?;
+            Self::New { text, number: cursor.decimal()? }
+        } else if cursor.take(b'@') {
+            Self::Text(cursor.until_or_rest(b';')?)
+        } else {
+            return Ok(None);
+        }))
+    }
+}
+
 /// An operation of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op<'a> {
-    /// One or more hits of the same cost. `call_policies` is the text of policies that apply to this operation only.
+    /// One or more hits of the same cost. `call_policies` apply to this operation only.
     Hit {
         costs: Amounts<'a>,
         times: u64,
-        call_policies: Option<&'a str>,
+        call_policies: Option<Named<'a>>,
+    },
+    /// A hit whose writer may undo it.
+    HitUndoable {
+        costs: Amounts<'a>,
+        call_policies: Option<Named<'a>>,
+    },
+    Undo {
+        id: HitId,
+        costs: Amounts<'a>,
+        call_policies: Option<Named<'a>>,
     },
     Inc {
         cost: i64,
@@ -214,7 +251,7 @@ pub(super) enum Op<'a> {
         costs: Amounts<'a>,
         ttl: u64,
         random: u128,
-        call_policies: Option<&'a str>,
+        call_policies: Option<Named<'a>>,
     },
     Settle {
         id: ReservationId,
@@ -243,7 +280,13 @@ impl<'a> Op<'a> {
                     _ => Amounts::All(1),
                 };
                 let times = if cursor.take(b'*') { cursor.decimal()? } else { 1 };
-                Ok(Self::Hit { costs, times, call_policies: read_call_policies(cursor)? })
+                Ok(Self::Hit { costs, times, call_policies: Named::read(cursor)? })
+            }
+            b'y' => Ok(Self::HitUndoable { costs: Amounts::read(cursor), call_policies: Named::read(cursor)? }),
+            b'u' => {
+                let id = cursor.until(b":")?.parse().map_err(|_| ReplayError::Malformed)?;
+                cursor.expect(b':')?;
+                Ok(Self::Undo { id, costs: Amounts::read(cursor), call_policies: Named::read(cursor)? })
             }
             b'i' => Ok(Self::Inc { cost: cursor.signed()?, position: read_position(cursor)? }),
             b's' => Ok(Self::Set { count: cursor.decimal()?, position: read_position(cursor)? }),
@@ -263,7 +306,7 @@ impl<'a> Op<'a> {
                 let ttl = read_ttl(cursor)?;
                 cursor.expect(b':')?;
                 let random = read_random::<RANDOM_DIGITS>(cursor)?;
-                Ok(Self::Reserve { costs, ttl, random, call_policies: read_call_policies(cursor)? })
+                Ok(Self::Reserve { costs, ttl, random, call_policies: Named::read(cursor)? })
             }
             b't' => Ok(Self::Settle { id: read_id(cursor)?, used: Amounts::read(cursor) }),
             b'x' => Ok(Self::Extend { id: read_id(cursor)?, ttl: read_ttl(cursor)? }),
@@ -279,12 +322,6 @@ const RANDOM_DIGITS: usize = 32;
 /// The number of hexadecimal digits of a lease's random bits. The first 32 bits of its id are 0, so a base needs no flag
 /// for leases.
 const LEASE_RANDOM_DIGITS: usize = 24;
-
-/// Returns whether a reservation with these bits is a lease. Another reservation has such bits with a probability of
-/// 1 in 2³².
-pub(super) fn is_lease(bits: Bits) -> bool {
-    bits[0] == 0
-}
 
 /// Reads the fields of a lease: the cost of the hit, the holder's report, and random bits.
 fn read_lease<'a>(cursor: &mut Cursor<'a>) -> Result<Op<'a>, ReplayError> {
@@ -309,10 +346,6 @@ fn read_random<const DIGITS: usize>(cursor: &mut Cursor<'_>) -> Result<u128, Rep
     let digits = cursor.bytes::<DIGITS>()?;
     let text = core::str::from_utf8(&digits).map_err(|_| ReplayError::Malformed)?;
     u128::from_str_radix(text, 16).map_err(|_| ReplayError::Malformed)
-}
-
-fn read_call_policies<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, ReplayError> {
-    if cursor.take(b'@') { cursor.until_or_rest(b';').map(Some) } else { Ok(None) }
 }
 
 fn read_position(cursor: &mut Cursor<'_>) -> Result<usize, ReplayError> {
@@ -346,22 +379,12 @@ pub(super) fn push_stamp(text: &mut String, time: u64) {
     }
 }
 
-/// Reads the text of policies that differ from those of the value; `None` if they do not.
-pub(super) fn read_policies<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, ReplayError> {
-    if !cursor.take(b'@') {
-        return Ok(None);
-    }
-    let text = cursor.until(b";!\"|")?;
-    cursor.expect(b';')?;
-    Ok(Some(text))
-}
-
 /// An entry whose operations are not parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
     pub(super) at: u64,
-    /// The text of its policies, if they differ from those of the value.
-    pub(super) policies: Option<&'a str>,
+    /// Its policies, if they differ from those of the value.
+    pub(super) policies: Option<Named<'a>>,
     ops: Cursor<'a>,
     pub(super) tag: Tag,
 }
@@ -369,7 +392,10 @@ pub(super) struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {
         let at = read_stamp(cursor)?;
-        let policies = read_policies(cursor)?;
+        let policies = Named::read(cursor)?;
+        if matches!(policies, Some(Named::Text(_))) {
+            cursor.expect(b';')?;
+        }
         let ops = Cursor::new(cursor.until(b"!\"")?);
         Ok(Self { at, policies, ops, tag: Tag::read(cursor)? })
     }

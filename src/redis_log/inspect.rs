@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::entry::{Entry, is_lease, read_stamp};
+use super::entry::{Entry, read_stamp};
 use super::policy_set::PolicySet;
 use super::policy_sets::PolicySets;
 use super::replica::Replica;
@@ -13,7 +13,9 @@ use super::result::{NUMBERS_PER_RESULT, Results, kind};
 use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::any::AnyAlgorithm;
+use crate::key::open_reservations::is_lease;
 use crate::key::states::KeyStates;
+use crate::key::undo::is_mark;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_POLICIES;
 use crate::{Decision, Exception, Ledger, Policies, Policy, Reason};
@@ -88,6 +90,7 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
     }
     let mut sets = PolicySets::new(default_policies(cursor)?)?;
     let mut replica = Replica::load(&mut cursor, &mut sets)?;
+    let denials = [kind::DENIED, kind::FULL, kind::BANNED, kind::EXCEPTED, kind::RESERVED];
     let (mut hits, mut denied) = (0, 0);
     let mut results = Results::default();
     while !cursor.is_empty() {
@@ -95,7 +98,7 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
         let counted = (entry.at > since).then_some(&mut results);
         replica.replay_entry(entry, &mut sets, counted)?;
         for result in results.numbers.chunks_exact(NUMBERS_PER_RESULT) {
-            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED, kind::EXCEPTED].contains(&result[0]);
+            let is_denied = denials.contains(&result[0]);
             denied += u64::from(is_denied);
             hits += u64::from(is_denied || result[0] == kind::ALLOWED);
         }
@@ -118,10 +121,10 @@ impl Replica {
         let mut amounts = [0; MAX_POLICIES];
         let Ledger { policy_states, states, .. } = &self.ledger;
         KeyStates::read(policy_states, states.entry(), &states.extra, now, |_, open| {
-            for (index, (bits, _)) in open.all().enumerate() {
+            for (index, (bits, _)) in open.all().enumerate().filter(|(_, (bits, _))| !is_mark(*bits)) {
                 *(if is_lease(bits) { &mut leases } else { &mut reservations }) += 1;
                 for (position, amount) in amounts.iter_mut().enumerate() {
-                    *amount += open.amount(index, position).unwrap_or(0);
+                    *amount += open.amount(index, position);
                 }
             }
         })?;
@@ -176,7 +179,7 @@ mod tests {
     fn value(policies: &Policies, entries: &[&str]) -> String {
         let text = Replicas::new(policies.clone()).unwrap().policies_text().to_string();
         let entries = entries.iter().enumerate().map(|(number, ops)| format!("{START}{ops}!other000{number}"));
-        format!("a{START}{text}|{}", entries.collect::<String>())
+        format!("b{START}{text}|{}", entries.collect::<String>())
     }
 
     fn policies() -> Policies {
@@ -197,7 +200,8 @@ mod tests {
         assert_eq!(seen.policies, policies().iter().cloned().collect::<Vec<_>>());
         let [api, ban] = &seen.states[..] else { panic!("{seen:?}") };
         assert_eq!((&api.policy[..], api.count, api.limit, api.used, api.open), ("api", 3, 3, 3, 1));
-        assert_eq!((&ban.policy[..], ban.count, ban.limit, ban.used, ban.open), ("ban", 1, 2, 1, 0));
+        // The reservation alone caused the denial.
+        assert_eq!((&ban.policy[..], ban.count, ban.limit, ban.used, ban.open), ("ban", 0, 2, 0, 0));
         // A reservation is no charge before it is settled, but counts as one for what a fleet admitted.
         assert_eq!((seen.charged, seen.line, seen.last), (3, start(), start()));
         assert_eq!(seen.banned_for, 0);
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_value_is_an_error() {
-        for text in ["", "hello", "a", "aJ7`IFZK", "aJ7`IFZKnothing|", "bJ7`IFZK0.5.1.3600000|"] {
+        for text in ["", "hello", "a", "bJ7`IFZK", "bJ7`IFZKnothing|", "aJ7`IFZK0.5.1.3600000|"] {
             assert!(inspect(text, 0, 0).is_err(), "{text}");
         }
     }

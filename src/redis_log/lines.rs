@@ -117,7 +117,7 @@ impl Lines {
         self.current.charged = Charged::default();
     }
 
-    /// Records that the policies changed.
+    /// Forgets which policies were charged, since others take their positions.
     pub(super) fn level(&mut self) {
         self.current.charged.level();
         for line in &mut self.former {

@@ -14,6 +14,9 @@ use crate::policy::schema::{ALGORITHM_SCHEMAS, BAN};
 use crate::store::ledger::check_stored;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
+/// What a state depends on: the name of its policy, the algorithm and the scale.
+type Shape<'a> = (&'a str, &'a str, i64);
+
 /// Policies with their text.
 #[derive(Debug)]
 pub(super) struct PolicySet {
@@ -36,6 +39,19 @@ impl PolicySet {
         let set = Self::new(parse_policies(text)?)?;
         // The same policies always have the same text.
         if set.text == text { Ok(set) } else { Err(ReplayError::Malformed) }
+    }
+
+    /// Returns the limit of the policy at a position, and what its state depends on.
+    pub(super) fn limit_and_shape(&self, position: usize) -> Option<(u64, Shape<'_>)> {
+        let (name, policy) = self.policies.names().zip(self.policies.iter()).nth(position)?;
+        let algorithm = &policy.algorithm;
+        Some((algorithm.limit(), (name, policy.algorithm(), algorithm.stored_scale().number())))
+    }
+
+    /// Returns the limit of the policy with a shape, if there is one.
+    pub(super) fn limit_of(&self, shape: Shape<'_>) -> Option<u64> {
+        let all = (0..self.policies.len()).filter_map(|position| self.limit_and_shape(position));
+        all.filter(|(_, own)| *own == shape).map(|(limit, _)| limit).next()
     }
 
     /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.

@@ -1,6 +1,5 @@
-//! The policies of a limiter, and a cache of the policies in its logs.
+//! The policies of a limiter, and a cache of others that its logs name.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -10,16 +9,14 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::push;
 use crate::{Error, Ledger, Policies};
 
-/// How many parsed texts each cache has. A fleet in the middle of a deploy has few different policies.
-const CACHED: usize = 8;
+/// How many parsed texts the cache has. Replicas share them.
+const CACHED: usize = 64;
 
-/// The policies of a limiter, and a cache of others that its logs contain.
+/// The policies of a limiter, and a cache of others that its logs name.
 #[derive(Debug)]
 pub(super) struct PolicySets {
     own: Arc<PolicySet>,
     others: Vec<Arc<PolicySet>>,
-    /// The algorithms of calls with policies of their own, by the text of those policies.
-    calls: Vec<(String, Vec<AnyAlgorithm>)>,
 }
 
 /// The algorithms of one call.
@@ -33,11 +30,19 @@ pub(super) enum CallRules {
     Mismatch,
 }
 
+impl CallRules {
+    /// Returns the rules of a call with policies of its own on the states of a ledger.
+    pub(super) fn new(set: &PolicySet, ledger: &Ledger) -> Self {
+        let mut algorithms = set.policies.algorithms();
+        if ledger.adjust(&mut algorithms) { Self::Own(algorithms) } else { Self::Mismatch }
+    }
+}
+
 impl PolicySets {
     /// Returns the sets of a limiter with these policies.
     pub(super) fn new(policies: Policies) -> Result<Self, Error> {
         let own = Arc::new(PolicySet::new(policies)?);
-        Ok(Self { own, others: Vec::new(), calls: Vec::new() })
+        Ok(Self { own, others: Vec::new() })
     }
 
     /// Returns the limiter's own policies.
@@ -52,29 +57,10 @@ impl PolicySets {
             return Ok(Arc::clone(set));
         }
         let set = Arc::new(PolicySet::parse(text)?);
-        cache(&mut self.others, Arc::clone(&set))?;
+        if self.others.len() >= CACHED {
+            self.others.remove(0);
+        }
+        push(&mut self.others, Arc::clone(&set))?;
         Ok(set)
     }
-
-    /// Returns the algorithms of a call, adjusted to a ledger. `text` is that of the call's own policies.
-    pub(super) fn call_algorithms(&mut self, text: Option<&str>, ledger: &Ledger) -> Result<CallRules, ReplayError> {
-        let Some(text) = text else { return Ok(CallRules::Default) };
-        let mut algorithms = match self.calls.iter().find(|(known, _)| known == text) {
-            Some((_, algorithms)) => algorithms.clone(),
-            None => {
-                let algorithms = PolicySet::parse(text)?.policies.algorithms();
-                cache(&mut self.calls, (text.into(), algorithms.clone()))?;
-                algorithms
-            }
-        };
-        Ok(if ledger.adjust(&mut algorithms) { CallRules::Own(algorithms) } else { CallRules::Mismatch })
-    }
-}
-
-/// Appends to a cache, and removes its oldest item if it is full.
-fn cache<T>(items: &mut Vec<T>, item: T) -> Result<(), ReplayError> {
-    if items.len() >= CACHED {
-        items.remove(0);
-    }
-    Ok(push(items, item)?)
 }

@@ -6,14 +6,15 @@ use alloc::vec::Vec;
 
 use super::ReplayError;
 use super::base::{self, Token};
-use super::entry::{self, Amounts, Entry, Fields, Op, Tag};
-use super::lines::Lines;
+use super::entry::{self, Amounts, Entry, Fields, Named, Op, Tag};
+use super::lines::{Charged, Lines};
 use super::policy_set::PolicySet;
 use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
+use super::value_sets::ValueSets;
 use crate::algorithm::any::AnyAlgorithm;
-use crate::growth::OutOfMemory;
+use crate::growth::{OutOfMemory, push};
 use crate::key::exceptions::Exceptions;
 use crate::policy::costs::PositionCosts;
 use crate::{Answer, Decision, Error, Ledger, Operation};
@@ -26,10 +27,8 @@ const MAX_TIMES: u64 = 10_000;
 pub(super) struct Replica {
     pub(super) ledger: Ledger,
     pub(super) set: Arc<PolicySet>,
-    /// The policies of entries that name none.
-    default: Arc<PolicySet>,
-    /// The default that follows, once the base is taken that was last proposed.
-    proposed: Option<Arc<PolicySet>>,
+    /// The policies that the value names.
+    value_sets: ValueSets,
     /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
@@ -74,8 +73,7 @@ impl Replica {
         Ok(Self {
             ledger,
             set: Arc::clone(set),
-            default: Arc::clone(set),
-            proposed: None,
+            value_sets: ValueSets::new(set, 0),
             started: false,
             stamp: 0,
             mark: None,
@@ -94,7 +92,8 @@ impl Replica {
             return Ok(Self { lines: Lines::new(start), ..Self::new(&default)? });
         }
         let stamp = entry::read_stamp(cursor)?;
-        let set = entry::read_policies(cursor)?.map_or_else(|| Ok(Arc::clone(&default)), |text| sets.get(text))?;
+        let mut value_sets = ValueSets::new(&default, stamp);
+        let set = value_sets.read(cursor, sets, stamp)?;
         let lines = Lines::read(cursor, start)?;
         cursor.expect(b'|')?;
         let states = base::read_lists(cursor)?;
@@ -105,50 +104,38 @@ impl Replica {
         let mark = Tag::read(cursor)?;
         base::record_token(&mut tokens, Token { tag: mark, at: stamp }, stamp)?;
         let mark = Some(mark);
-        let mut replica = Self { default, started: true, stamp, mark, tokens, lines, ..Self::new(&set)? };
+        let mut replica = Self { value_sets, started: true, stamp, mark, tokens, lines, ..Self::new(&set)? };
         replica.ledger.load_all(&base::to_record(&set.policies, states, open, &former)?, stamp)?;
         Ok(replica)
     }
 
-    /// Returns the states after the last entry as the base of a value, without the tag of that entry. With `switches` the
-    /// policies of the states become those of entries that name none.
-    pub(super) fn base(&self, switches: bool) -> String {
-        self.base_with(&self.lines, switches, self.mark)
+    /// Returns the states after the last entry as the base of a value, without the tag of that entry.
+    pub(super) fn base(&self) -> String {
+        self.base_with(&self.lines, &self.value_sets, self.mark)
     }
 
-    /// Records that the base which will be proposed switches the policies of entries that name none, or does not.
-    pub(super) fn propose(&mut self, switches: bool) {
-        self.proposed = switches.then(|| Arc::clone(&self.set));
-    }
-
-    /// Records that the base was taken which was last proposed. Entries that follow it name no policies where they are those
-    /// of the base.
-    pub(super) fn taken(&mut self) {
-        if let Some(proposed) = self.proposed.take() {
-            self.default = proposed;
-        }
+    /// Returns the base of a value that begins anew under a mark of its own, if that drops policies which nobody uses any
+    /// more; `None` otherwise. Where entries have followed these states, they may refer to those.
+    pub(super) fn new_beginning(&self, own: &Arc<PolicySet>) -> Result<Option<String>, OutOfMemory> {
+        let value_sets = self.value_sets.renewed(own, self.stamp)?;
+        Ok(value_sets.map(|value_sets| self.base_with(&self.lines, &value_sets, None)))
     }
 
     /// Returns the base of a value that begins a new line.
     pub(super) fn restoring_base(&self) -> Result<String, OutOfMemory> {
-        Ok(self.base_with(&self.lines.restored()?, true, None))
+        Ok(self.base_with(&self.lines.restored()?, &ValueSets::new(&self.set, self.stamp), None))
     }
 
     /// `mark` is the tag that will follow.
-    fn base_with(&self, lines: &Lines, switches: bool, mark: Option<Tag>) -> String {
-        let default = if switches { &self.set } else { &self.default };
+    fn base_with(&self, lines: &Lines, value_sets: &ValueSets, mark: Option<Tag>) -> String {
         let mut text = String::with_capacity(96);
-        text.push_str(&default.text);
+        text.push_str(&value_sets.default().text);
         text.push_str("|#");
         entry::push_stamp(&mut text, self.stamp);
-        if default.text != self.set.text {
-            text.push('@');
-            text.push_str(&self.set.text);
-            text.push(';');
-        }
+        value_sets.push_to(&mut text, &self.set);
         lines.push_to(&mut text);
         text.push('|');
-        base::push_record(&mut text, self.set.policies.len(), self.ledger.record_all());
+        base::push_rows(&mut text, &self.ledger);
         text.push('|');
         base::push_tokens(&mut text, &self.tokens, self.stamp, mark);
         text
@@ -161,22 +148,54 @@ impl Replica {
 
     /// Adds what only the states of a value know: what was charged on it, though no more than each limit.
     pub(super) fn join(&mut self, value: &Self, now: u64) -> Result<(), ReplayError> {
-        let charged = self.lines.join(&value.lines)?;
+        let mut theirs = value.lines.clone();
+        if self.set.text != value.set.text {
+            self.lines.level();
+            theirs.level();
+        }
+        let charged = self.lines.join(&theirs)?;
         self.stamp = self.stamp.max(value.stamp).max(now);
         self.mark = None;
-        for position in 0..self.set.policies.len() {
-            let limit = self.set.policies.iter().nth(position).map_or(0, |policy| policy.algorithm.limit());
-            let cost = charged.at(position).min(limit) as i64;
-            if cost > 0 {
-                // A limit of concurrency counts only what is open.
-                none_if_rejected(self.ledger.apply_at(Operation::Inc { policy: None, cost }, position, self.stamp))?;
+        // It is not known which of the policies that the value names were charged.
+        let mut sets: Vec<Arc<PolicySet>> = Vec::new();
+        for set in [&self.set, &value.set].into_iter().chain(value.value_sets.all()) {
+            if sets.iter().all(|known| known.text != set.text) {
+                push(&mut sets, Arc::clone(set))?;
             }
+        }
+        for set in &sets {
+            self.charge_joined(&charged, set, &sets)?;
         }
         self.ledger.take_later_exception(&value.ledger)?;
         for token in &value.tokens {
             base::record_token(&mut self.tokens, *token, self.stamp)?;
         }
-        self.default = Arc::clone(&value.default);
+        self.value_sets = value.value_sets.clone();
+        Ok(())
+    }
+
+    /// Charges the states under one of several sets of policies. A state that others have as well is charged once, under the
+    /// highest limit.
+    fn charge_joined(
+        &mut self,
+        charged: &Charged,
+        set: &Arc<PolicySet>,
+        sets: &[Arc<PolicySet>],
+    ) -> Result<(), ReplayError> {
+        if set.text != self.set.text {
+            self.ledger.under(&set.policies, self.stamp)?;
+            self.set = Arc::clone(set);
+        }
+        for position in 0..set.policies.len() {
+            let Some((limit, shape)) = set.limit_and_shape(position) else { continue };
+            let highest = sets.iter().filter_map(|other| Some((other.limit_of(shape)?, other))).max_by_key(|one| one.0);
+            let is_highest = highest.is_none_or(|(_, other)| Arc::ptr_eq(other, set));
+            let cost = charged.at(position).min(limit) as i64;
+            if is_highest && cost > 0 {
+                // A limit of concurrency counts only what is open.
+                none_if_rejected(self.ledger.apply_at(Operation::Inc { policy: None, cost }, position, self.stamp))?;
+            }
+        }
         Ok(())
     }
 
@@ -217,31 +236,18 @@ impl Replica {
 
     /// Switches to the policies of an entry.
     fn switch_policies(&mut self, entry: &Entry<'_>, sets: &mut PolicySets) -> Result<(), ReplayError> {
-        let set = match entry.policies {
-            Some(text) => sets.get(text)?,
-            None if Arc::ptr_eq(&self.default, &self.set) => {
-                self.started = true;
-                return Ok(());
+        let set = self.value_sets.of_entry(entry.policies, sets, entry.at)?;
+        if !Arc::ptr_eq(&set, &self.set) && set.text != self.set.text {
+            // Rows that have ended by the entry's time are dropped here alone, so that all processes drop the same.
+            match self.started {
+                true => self.ledger.under(&set.policies, entry.at)?,
+                false => self.ledger = Ledger::new(set.policies.clone())?,
             }
-            None => Arc::clone(&self.default),
-        };
-        if set.text != self.set.text {
-            self.ledger = if self.started { self.under(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
-            // Only here, by the entry's time, so that all processes drop the same.
-            self.ledger.drop_former(entry.at);
             self.lines.level();
         }
         self.set = set;
         self.started = true;
         Ok(())
-    }
-
-    /// Returns the states under other policies. All of them are carried over, also those that have ended: all processes must
-    /// get the same result.
-    fn under(&self, set: &PolicySet, now: u64) -> Result<Ledger, ReplayError> {
-        let mut ledger = Ledger::new(set.policies.clone())?;
-        ledger.load_all(&self.ledger.record_all(), now)?;
-        Ok(ledger)
     }
 
     fn apply(
@@ -258,7 +264,7 @@ impl Replica {
             Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
             Op::Hit { costs, times, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = sets.call_algorithms(call_policies, &self.ledger)?;
+                let algorithms = self.call_rules(call_policies, sets, now)?;
                 for _ in 0..times {
                     let result =
                         self.apply_under(&algorithms, |ledger, algorithms| ledger.hit_at(&costs, algorithms, now))?;
@@ -266,6 +272,21 @@ impl Replica {
                     add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
                 }
                 Ok(())
+            }
+            Op::HitUndoable { costs, call_policies } => {
+                let costs = costs.at_positions(self.set.policies.len())?;
+                let algorithms = self.call_rules(call_policies, sets, now)?;
+                let result = self
+                    .apply_under(&algorithms, |ledger, algorithms| ledger.hit_undoable_at(&costs, algorithms, now))?;
+                self.charge(result.as_ref().map(|(decision, _)| decision), &costs)?;
+                add_result(&mut results, result, |results, (decision, id)| results.push_undoable(&decision, id))
+            }
+            Op::Undo { id, costs, call_policies } => {
+                let costs = costs.at_positions(self.set.policies.len())?;
+                let algorithms = self.call_rules(call_policies, sets, now)?;
+                let result =
+                    self.apply_under(&algorithms, |ledger, algorithms| ledger.undo_at(&id, &costs, algorithms, now))?;
+                add_result(&mut results, result, |results, given| results.push_number(given))
             }
             Op::Inc { cost, position } => {
                 let operation = Operation::Inc { policy: None, cost };
@@ -283,7 +304,7 @@ impl Replica {
             }
             Op::Reserve { costs, ttl, random, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = sets.call_algorithms(call_policies, &self.ledger)?;
+                let algorithms = self.call_rules(call_policies, sets, now)?;
                 let result = self.apply_under(&algorithms, |ledger, algorithms| {
                     ledger.reserve_at(&costs, algorithms, random, ttl, now)
                 })?;
@@ -315,11 +336,22 @@ impl Replica {
         })
     }
 
+    /// Returns the rules of a call with or without policies of its own.
+    fn call_rules(
+        &mut self,
+        named: Option<Named<'_>>,
+        sets: &mut PolicySets,
+        now: u64,
+    ) -> Result<CallRules, ReplayError> {
+        let Some(named) = named else { return Ok(CallRules::Default) };
+        Ok(CallRules::new(&*self.value_sets.named(named, sets, now)?, &self.ledger))
+    }
+
     /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended; `None` if it was rejected.
     pub(super) fn except(&mut self, fields: Fields<'_>, until: u64, now: u64) -> Result<Option<u64>, ReplayError> {
         let numbers = fields.numbers(self.set.policies.len(), self.ledger.decision_name()?, (until, now))?;
         if numbers.is_empty() {
-            return none_if_rejected(self.ledger.except(None, (until, now)));
+            return none_if_rejected(self.ledger.lift_exception(now));
         }
         let exceptions = Exceptions::from_flat(&numbers)?.ok_or(ReplayError::Malformed)?;
         none_if_rejected(self.ledger.replace_exceptions(exceptions))
@@ -395,13 +427,19 @@ impl Replica {
         results: &mut Results,
     ) -> Result<(), ReplayError> {
         let own = Arc::clone(sets.own());
-        let mut other = if Arc::ptr_eq(&self.set, &own) { None } else { Some(self.under(&own, now)?) };
-        let ledger = other.as_mut().unwrap_or(&mut self.ledger);
+        // On a copy: only an entry may drop rows that have ended, in all processes alike.
+        let mut copy = None;
+        let ledger = match Arc::ptr_eq(&self.set, &own) {
+            true => &mut self.ledger,
+            false => copy.insert(self.ledger.clone()),
+        };
+        ledger.under(&own.policies, now)?;
         let Reading { kind, costs, position, call_policies } = reading;
         let operation = match kind {
             ReadingKind::Peek => {
                 let costs = costs.at_positions(own.policies.len())?;
-                let algorithms = match sets.call_algorithms(call_policies, ledger)? {
+                let call_policies = call_policies.map(|text| sets.get(text)).transpose()?;
+                let algorithms = match call_policies.map_or(CallRules::Default, |set| CallRules::new(&set, ledger)) {
                     CallRules::Default => None,
                     CallRules::Own(algorithms) => Some(algorithms),
                     CallRules::Mismatch => return Ok(results.push_rejected()?),
@@ -428,7 +466,7 @@ impl Replica {
     ) -> Result<bool, ReplayError> {
         let is_own = self.started && Arc::ptr_eq(&self.set, sets.own());
         let is_open = self.ledger.has_open();
-        if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.all_open(entry::is_lease)) {
+        if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.has_only_leases()) {
             return Ok(false);
         }
         // Between the two times, another decision would hold.

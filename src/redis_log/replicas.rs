@@ -171,8 +171,7 @@ impl Replicas {
             let mut chars = line.chars();
             let replayed = match chars.next() {
                 _ if slot == NO_SLOT => Ok(Replayed::default()),
-                Some('+') => self.replay(slot, chars.as_str(), own),
-                Some('#') => self.replay(slot, chars.as_str(), own).inspect(|_| self.taken(slot)),
+                Some('+' | '#') => self.replay(slot, chars.as_str(), own),
                 Some('=' | '^' | 'l') => self.load(slot, chars.as_str(), own),
                 Some('?') => Err(ReplayError::Malformed),
                 _ => Ok(Replayed::default()),
@@ -189,9 +188,9 @@ impl Replicas {
     fn loaded(&mut self, value: &str, own: &[u8]) -> Result<(Box<Replica>, Replayed), ReplayError> {
         let mut cursor = Cursor::new(value);
         if !cursor.take(FORMAT as u8) {
-            // A later format has another letter before the first time, which begins so until the year 2036.
-            let is_later = matches!(value.as_bytes(), [b'b'..=b'z', b'I'..=b'M', ..]);
-            return Err(if is_later { ReplayError::UnsupportedVersion } else { ReplayError::Malformed });
+            // Another format has another letter before the first time, which begins so until the year 2036.
+            let is_other = matches!(value.as_bytes(), [b'a'..=b'z', b'I'..=b'M', ..]);
+            return Err(if is_other { ReplayError::UnsupportedVersion } else { ReplayError::Malformed });
         }
         let Self { sets, results, .. } = self;
         let mut replica = Box::new(Replica::load(&mut cursor, sets)?);
@@ -205,19 +204,15 @@ impl Replicas {
         }
     }
 
-    /// Returns the states of a slot as the base of a value, without a tag; empty if the slot has no replica. With `switches`
-    /// the policies of the states become those of entries that name none.
-    pub fn base(&mut self, slot: u32, switches: bool) -> String {
-        let Some(Some(replica)) = self.slots.get_mut(slot as usize) else { return String::new() };
-        replica.propose(switches);
-        replica.base(switches)
+    /// Returns the states of a slot as the base of a value, without a tag; empty if the slot has no replica.
+    pub fn base(&self, slot: u32) -> String {
+        self.replica(slot).map(Replica::base).unwrap_or_default()
     }
 
-    /// Records that the base of a slot was taken.
-    fn taken(&mut self, slot: u32) {
-        if let Some(Some(replica)) = self.slots.get_mut(slot as usize) {
-            replica.taken();
-        }
+    /// Returns the same of a value that begins anew, to drop policies which nobody uses any more; empty if there are too few.
+    pub fn new_beginning(&self, slot: u32) -> Result<String, ReplayError> {
+        let Some(replica) = self.replica(slot) else { return Ok(String::new()) };
+        Ok(replica.new_beginning(self.sets.own())?.unwrap_or_default())
     }
 
     /// Returns the same of a value that is restored.

@@ -1,11 +1,11 @@
 //! The results of replayed operations as numbers, which JavaScript reads from memory.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::growth::{OutOfMemory, push};
 use crate::lease::text::{Certainty, from_decision, with_lease};
-use crate::{Answer, Decision, Lease, Reason, Settlement};
+use crate::{Answer, Decision, HitId, Lease, Reason, Settlement};
 
 /// The count of numbers in a result: its kind, count, limit, remaining, retry after, reset after, position of the policy,
 /// violated policies as bits, the end of a reservation, and more after.
@@ -31,6 +31,8 @@ pub mod kind {
     pub const BANNED: f64 = 5.0;
     /// A hit was denied by an exception.
     pub const EXCEPTED: f64 = 6.0;
+    /// A hit was denied by open reservations alone.
+    pub const RESERVED: f64 = 7.0;
 }
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
@@ -81,7 +83,8 @@ pub mod reading {
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) numbers: Vec<f64>,
-    /// The results that are texts, each with its index: decisions of renewals with their leases, and exceptions.
+    /// The results that are texts or have one, each with its index: decisions of renewals with their leases, ids of hits, and
+    /// exceptions.
     texts: Vec<(usize, String)>,
 }
 
@@ -105,6 +108,15 @@ impl Results {
         self.push_decision(decision)
     }
 
+    /// Adds the decision of a hit that can be undone, with the id as text if it has one.
+    pub(super) fn push_undoable(&mut self, decision: &Decision, id: Option<HitId>) -> Result<(), OutOfMemory> {
+        if let Some(id) = id {
+            let index = self.count();
+            push(&mut self.texts, (index, id.to_string()))?;
+        }
+        self.push_decision(decision)
+    }
+
     /// Adds a text.
     pub(super) fn push_text(&mut self, text: String) -> Result<(), OutOfMemory> {
         let index = self.count();
@@ -112,7 +124,8 @@ impl Results {
         self.push_number(0)
     }
 
-    /// Returns a result as text: the decision and the lease of a renewal, or an exception; `None` for any other.
+    /// Returns a result as text: the decision and the lease of a renewal, the id of a hit, or an exception; `None` for any
+    /// other.
     pub(super) fn text(&self, index: usize) -> Option<&str> {
         self.texts.iter().find(|(own, _)| *own == index).map(|(_, text)| &text[..])
     }
@@ -129,6 +142,7 @@ impl Results {
             (false, Some(Reason::Full)) => kind::FULL,
             (false, Some(Reason::Banned)) => kind::BANNED,
             (false, Some(Reason::Denied)) => kind::EXCEPTED,
+            (false, Some(Reason::Reserved)) => kind::RESERVED,
             (false, _) => kind::DENIED,
         };
         self.push([
@@ -163,7 +177,9 @@ impl Results {
     /// Adds the result of a ledger's operation.
     pub(super) fn push_answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
         match answer {
-            Answer::Decision(decision) | Answer::Reserved { decision, .. } => self.push_decision(&decision),
+            Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Undoable { decision, .. } => {
+                self.push_decision(&decision)
+            }
             Answer::Leased { decision, lease } => self.push_lease(&decision, lease.as_ref()),
             Answer::Number(number) => self.push_number(number),
             Answer::Settled(settlement) => self.push_settlement(settlement, 0),

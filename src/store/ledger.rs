@@ -1,23 +1,25 @@
 //! One key's states in memory, loaded from a record and saved to one: the core of every durable store.
 
-use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::{Act, Outcome};
 use crate::growth::or_abort;
 use crate::key::exceptions::Exceptions;
+use crate::key::open_reservations::{Bits, Reserved, is_lease};
 #[cfg(feature = "cloudflare")]
-use crate::key::open_reservations::OPEN_END;
-use crate::key::open_reservations::Reserved;
+use crate::key::operate::Extra;
 use crate::key::policy_states::PolicyStates;
 use crate::key::reservation::{bits_of, check_ttl};
-use crate::key::shapes::{Names, Shaped, drop_former};
+use crate::key::rows::{Row, has_room, rows_of};
+use crate::key::shapes::Names;
 use crate::key::states::KeyStates;
+use crate::key::undo::is_mark;
 use crate::number::{check_cost, check_count, check_time};
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::exception::check_until;
-use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
-use crate::store::record::StoredState;
+use crate::policy::schema::MAX_ROWS;
+use crate::store::parked::Parked;
+use crate::store::record::{StoredRow, names_at};
 use crate::{
-    Costs, Decision, Error, Exception, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId,
+    Costs, Decision, Error, Exception, Expected, HitId, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId,
     Settlement, Span,
 };
 use alloc::string::String;
@@ -97,6 +99,21 @@ pub enum Operation<'a> {
         /// The costs.
         costs: Costs<'a>,
     },
+    /// Decides a hit with a cost for each policy that can be undone.
+    HitUndoable {
+        /// The costs.
+        costs: Costs<'a>,
+        /// 64 random bits for the id.
+        random: u64,
+    },
+    /// Undoes a hit within [`MAX_UNDO`](crate::MAX_UNDO), once: gives back what of it still counts, as if it had not been
+    /// made. Its result is the most that was given back under a policy.
+    Undo {
+        /// The hit.
+        id: HitId,
+        /// The costs of the hit.
+        costs: Costs<'a>,
+    },
     /// Decides a hit, and opens a reservation of the costs if they fit.
     Reserve {
         /// The costs to reserve.
@@ -131,14 +148,48 @@ pub enum Operation<'a> {
 
 impl Operation<'_> {
     /// Returns whether the operation is a reset, which does not tell whether it changed the states.
-    fn is_reset(&self) -> bool {
+    pub(super) fn is_reset(&self) -> bool {
         matches!(self, Self::Reset | Self::ResetAll)
+    }
+
+    /// Returns whether the operation may make rows.
+    fn can_make_rows(&self) -> bool {
+        match self {
+            Self::Inc { cost, .. } => *cost > 0,
+            Self::Hit { .. }
+            | Self::HitCosts { .. }
+            | Self::HitUndoable { .. }
+            | Self::Set { .. }
+            | Self::Ban { .. }
+            | Self::Reserve { .. }
+            | Self::Lease { .. } => true,
+            Self::Peek { .. }
+            | Self::PeekCosts { .. }
+            | Self::Get { .. }
+            | Self::ExpiresAt { .. }
+            | Self::Unban { .. }
+            | Self::Except { .. }
+            | Self::Reset
+            | Self::ResetAll
+            | Self::Settle { .. }
+            | Self::Extend { .. }
+            | Self::Undo { .. } => false,
+        }
+    }
+
+    /// Returns the bits of the reservation that the operation is on.
+    pub(super) fn reservation(&self) -> Option<Bits> {
+        match self {
+            Self::Settle { id, .. } | Self::Extend { id, .. } => Some(id.bits()),
+            Self::Lease { renewal, .. } => renewal.id.map(|id| id.bits()),
+            _ => None,
+        }
     }
 
     /// Returns the operation's name if concurrency policies reject it; `None` otherwise.
     fn rejected_name(&self) -> Option<&'static str> {
         match self {
-            Self::Hit { .. } | Self::HitCosts { .. } | Self::Lease { .. } => Some("hit"),
+            Self::Hit { .. } | Self::HitCosts { .. } | Self::HitUndoable { .. } | Self::Lease { .. } => Some("hit"),
             Self::Inc { .. } => Some("inc"),
             Self::Set { .. } => Some("set"),
             _ => None,
@@ -151,7 +202,14 @@ impl Operation<'_> {
 pub enum Answer {
     /// Of a hit or a peek.
     Decision(Decision),
-    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`, `Ban`, `Unban` and `Except`: a time.
+    /// Of a hit that can be undone.
+    Undoable {
+        /// The decision.
+        decision: Decision,
+        /// The hit's id; `None` if it was denied, or charged nothing.
+        id: Option<HitId>,
+    },
+    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`, `Ban`, `Unban` and `Except`: a time. Of `Undo`: a cost.
     Number(u64),
     /// Of a reset.
     Done,
@@ -173,7 +231,7 @@ pub enum Answer {
     },
 }
 
-/// One key's states under all policies.
+/// One key's rows, and the policies that operations are under.
 ///
 /// For a store that keeps a key's states in memory between operations, as a Durable Object does.
 /// A store that loads and saves on each operation has [`step`](crate::step).
@@ -197,7 +255,9 @@ pub struct Ledger {
     pub(crate) policies: Policies,
     pub(crate) policy_states: PolicyStates,
     pub(crate) states: KeyStates,
-    names: Names,
+    pub(super) names: Names,
+    /// The rows of policies that operations were under before, as they were read.
+    pub(super) parked: Vec<Parked>,
 }
 
 impl Ledger {
@@ -205,7 +265,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// If the policies are invalid together, or the limit of a sliding window exceeds [`MAX_STORED_LOG`].
+    /// If the policies are invalid together, the limit of a sliding window exceeds [`MAX_STORED_LOG`](crate::MAX_STORED_LOG), or
+    /// that of a concurrency policy [`MAX_STORED_RESERVATIONS`](crate::MAX_STORED_RESERVATIONS).
     ///
     /// ```
     /// # use tollgate::{Ledger, Policy};
@@ -221,7 +282,8 @@ impl Ledger {
         let mut policy_states = PolicyStates::new(policies.algorithms(), policies.denied())?;
         policy_states.store();
         let states = KeyStates::new(&policy_states)?;
-        let mut ledger = Self { names: Names::new(policies.clone()), policies, states, policy_states };
+        let names = Names::new(policies.clone());
+        let mut ledger = Self { names, policies, states, policy_states, parked: Vec::new() };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -240,8 +302,8 @@ impl Ledger {
         &self.policies
     }
 
-    /// Loads stored states. Returns the names of the policies that start unused because their algorithm, `scale` or `per`
-    /// changed. States of other shapes than those of the policies stay until their ends.
+    /// Loads stored rows. Returns the names of the policies that start unused because their algorithm, `scale` or `per`
+    /// changed. Rows of other shapes than those of the policies stay until their ends.
     ///
     /// On an error the states are those of a key never used.
     ///
@@ -264,26 +326,25 @@ impl Ledger {
     /// ```
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
-        let afresh = self.load_all(record, now)?;
-        drop_former(&mut self.states.extra.former, now);
-        Ok(afresh)
+        self.load_all(record, now)?;
+        self.states.extra.drop_ended_rows(now);
+        Ok(self.afresh(now))
     }
 
-    /// The same, with every former shape, also if it has ended.
-    pub(crate) fn load_all(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
+    /// Returns the names of the policies that are unused while a row of their name has another shape.
+    pub(crate) fn afresh(&self, now: u64) -> Vec<String> {
+        or_abort(names_at(self.states.afresh(&self.policy_states, now), &self.policies))
+    }
+
+    /// The same, with the rows that have ended.
+    pub(crate) fn load_all(&mut self, record: &Record, now: u64) -> Result<(), Error> {
         self.clear(now);
-        let Self { policies, policy_states, states, names } = self;
+        let Self { policy_states, states, names, .. } = self;
         let loaded = record.load(names, policy_states, states, now);
-        let loaded = loaded.and_then(|afresh| Ok(afresh.names(policies)?));
         if loaded.is_err() {
             self.clear(now);
         }
         loaded
-    }
-
-    /// Drops the former shapes that have ended, and of too many those that end first.
-    pub(crate) fn drop_former(&mut self, now: u64) {
-        drop_former(&mut self.states.extra.former, now);
     }
 
     /// Returns the record to store; `None` if the states are those of a key never used.
@@ -303,17 +364,67 @@ impl Ledger {
     /// # }
     /// ```
     pub fn record(&self, now: u64) -> Result<Option<Record>, Error> {
-        Ok((self.expires_at(now)? > 0).then(|| self.record_all()))
+        let record = (self.expires_at(now)? > 0).then(|| self.record_after(now));
+        Ok(record.filter(|record| !record.rows.is_empty()))
     }
 
-    /// Returns the record of all states, also if they have ended.
-    pub(crate) fn record_all(&self) -> Record {
-        Record::new(self.shaped().into_iter().map(|shaped| StoredState::new(shaped, &self.names)).collect())
+    /// Returns the record of the rows that end later than `now`.
+    pub(crate) fn record_after(&self, now: u64) -> Record {
+        let rows = self.rows();
+        let live = rows.iter().filter(|row| row.is_live(now)).map(|row| StoredRow::new(row, &self.names));
+        Record::new(live.chain(self.stored_parked(now)).collect())
     }
 
-    /// Returns all states as they are stored: those of the policies in order, those of former shapes, then the exception.
-    pub(crate) fn shaped(&self) -> Vec<Shaped<Vec<i64>>> {
-        or_abort(self.states.shaped(&self.policy_states))
+    /// Returns rows as they are stored.
+    pub(crate) fn stored<'a>(&'a self, rows: &'a [Row]) -> impl Iterator<Item = StoredRow> {
+        rows.iter().map(|row| StoredRow::new(row, &self.names))
+    }
+
+    /// Returns the policies' rows as they are stored, with the count of each when it was last changed.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn stored_named(&self) -> impl Iterator<Item = (StoredRow, u64)> {
+        (0..self.policies.len()).map(|position| {
+            let row = or_abort(self.row(position));
+            let count = self.policy_states.last_count(position, self.states.entry(), &self.states.extra.open);
+            (StoredRow::new(&row, &self.names), count)
+        })
+    }
+
+    /// Returns the rows that operations do not name as they are stored, but for parked ones.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn stored_others(&self) -> impl Iterator<Item = StoredRow> {
+        self.stored(&self.states.extra.rows)
+    }
+
+    /// Returns the exception as it is stored.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn stored_exceptions(&self) -> impl Iterator<Item = StoredRow> {
+        let first = self.policies.len() + self.states.extra.rows.len();
+        self.rows().into_iter().skip(first).map(|row| StoredRow::new(&row, &self.names))
+    }
+
+    /// Returns a copy of the policies' rows and the exception.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn copy_of_named(&self) -> Result<Self, Error> {
+        let Self { policies, policy_states, states, names, .. } = self;
+        let extra = Extra {
+            open: states.extra.open.try_clone()?,
+            exceptions: states.extra.exceptions.clone(),
+            ..Extra::default()
+        };
+        let states = KeyStates { words: states.words.clone(), logs: states.logs.clone(), extra };
+        Ok(Self {
+            policies: policies.clone(),
+            policy_states: policy_states.clone(),
+            states,
+            names: names.clone(),
+            parked: Vec::new(),
+        })
+    }
+
+    /// Returns the rows of the policies in order, then those of no policies that operations were under, then the exception.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        or_abort(rows_of(&self.policy_states, self.states.entry(), Some(&self.states.extra)))
     }
 
     /// Returns the key's exception and its end, in milliseconds since the epoch; `None` if none is in force.
@@ -341,7 +452,10 @@ impl Ledger {
     pub(crate) fn take_later_exception(&mut self, other: &Self) -> Result<(), Error> {
         let Self { states, names, .. } = self;
         let theirs = &other.states.extra.exceptions;
-        if theirs.since() > states.extra.exceptions.since() {
+        let own = &states.extra.exceptions;
+        // Of one that was set and lifted in the same millisecond, the lifted one stands.
+        let is_lifted = theirs.since() == own.since() && theirs.are_lifted() && !own.are_lifted();
+        if theirs.since() > own.since() || is_lifted {
             states.extra.exceptions = theirs.renamed(&other.names, names)?;
         }
         Ok(())
@@ -355,11 +469,20 @@ impl Ledger {
     /// Replaces the key's exception. Returns when the new one ends, or without one, when the former one would have ended.
     pub(crate) fn except(&mut self, exception: Option<&Exception>, (until, now): (u64, u64)) -> Result<u64, Error> {
         let Some(exception) = exception else {
-            let former = core::mem::take(&mut self.states.extra.exceptions);
-            return Ok(if former.are_in_force(now) { former.ends_at() } else { 0 });
+            let lifted = core::mem::take(&mut self.states.extra.exceptions);
+            return Ok(if lifted.are_in_force(now) { lifted.ends_at() } else { 0 });
         };
         let exceptions = Exceptions::new(exception, &mut self.names, &self.policies, (until, now))?;
         self.replace_exceptions(exceptions)
+    }
+
+    /// Lifts the key's exception, and keeps when it was lifted until it would have ended: so that no process with an older memory
+    /// brings it back. Returns when it would have ended; 0 if there was none.
+    pub(crate) fn lift_exception(&mut self, now: u64) -> Result<u64, Error> {
+        let lifted = self.states.extra.exceptions.lifted(now)?;
+        let ends_at = if lifted.is_empty() { 0 } else { lifted.ends_at() };
+        self.states.extra.exceptions = lifted;
+        Ok(ends_at)
     }
 
     /// Replaces the key's exception by one that the policies can take. Returns when it ends.
@@ -373,21 +496,12 @@ impl Ledger {
 
     /// Returns whether a reservation is open under the policies.
     pub(crate) fn has_open(&self) -> bool {
-        !self.states.extra.open.is_empty()
+        self.states.extra.open.reservations() > 0
     }
 
-    /// Returns whether a reservation is open under former shapes only.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn has_open_elsewhere(&self, now: u64) -> bool {
-        self.states.extra.open_elsewhere(now).0 > 0
-    }
-
-    /// Returns whether all open reservations are among `known`.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn has_open_only(&self, known: &[ReservationId]) -> bool {
-        let open = &self.states.extra.open;
-        let is_known = |bits| known.iter().any(|id| id.bits() == bits);
-        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| is_known(reserved.bits()))
+    /// Returns whether all open reservations are leases.
+    pub(crate) fn has_only_leases(&self) -> bool {
+        self.states.extra.open.all().all(|(bits, _)| is_lease(bits) || is_mark(bits))
     }
 
     /// Returns whether hits may be leased, or kept in memory alone.
@@ -441,22 +555,9 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> Result<u64, Error> {
-        let ends = self.states.end_at(&self.policy_states, check_time(now)?);
+        let parked = self.parked.iter().map(Parked::ends_at).max().unwrap_or(0);
+        let ends = self.states.end_at(&self.policy_states, check_time(now)?).max(parked);
         Ok(if ends > now { ends } else { 0 })
-    }
-
-    /// Returns for each state of [`Ledger::shaped`] its count when it was last changed, and its end. The count of a former
-    /// shape is not known; an exception has none.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn last_values(&self, now: u64) -> impl Iterator<Item = (Option<u64>, u64)> {
-        let own = (0..self.policies().len()).map(|position| {
-            let open = &self.states.extra.open;
-            let (count, ends) = self.policy_states.last_value(position, self.states.entry(), open);
-            // A reservation of 0 is open until its end, too.
-            (Some(count), open.parts(position).map(|part| part[OPEN_END] as u64).fold(ends, u64::max))
-        });
-        let former = self.states.extra.former.iter().map(move |former| (None, former.ends_at(now)));
-        own.chain(former).chain(self.states.extra.exceptions.ends().map(|end| (Some(0), end)))
     }
 
     /// Applies an operation. Returns its result, and whether it changed the states.
@@ -491,13 +592,17 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
+        if operation.can_make_rows() {
+            self.check_rows(now)?;
+        }
+        self.reach(&operation)?;
         if let Operation::Except { exception, until } = operation {
             let until = if exception.is_some() { check_until(until, now)? } else { 0 };
             let had_one = !self.states.extra.exceptions.is_empty();
             let end = self.except(exception, (until, now))?;
             return Ok((Answer::Number(end), had_one || exception.is_some()));
         }
-        let before = operation.is_reset().then(|| self.shaped());
+        let before = operation.is_reset().then(|| self.rows());
         let Self { policies, policy_states, states, .. } = self;
         let mut key = states.key_mut(policy_states, policy_states.algorithms());
         let mut outcome = Outcome::default();
@@ -507,6 +612,15 @@ impl Ledger {
             }
             Operation::HitCosts { costs } => {
                 Answer::Decision(key.hit(&costs.at_positions(policies, 1)?, now, &mut outcome))
+            }
+            Operation::HitUndoable { costs, random } => {
+                let costs = costs.at_positions(policies, 1)?;
+                let decision = key.hit(&costs, now, &mut outcome);
+                let id = if decision.allowed { key.hit_id(&costs, random, now) } else { None };
+                Answer::Undoable { decision, id }
+            }
+            Operation::Undo { id, costs } => {
+                Answer::Number(key.undo(&id, &costs.at_positions(policies, 1)?, now, &mut outcome)?)
             }
             Operation::Peek { cost } => {
                 Answer::Decision(states.peek(policy_states, &PositionCosts::All(check_cost(cost)?), now)?)
@@ -551,7 +665,7 @@ impl Ledger {
                 let ttl = ttl.map_or_else(|| Ok(policy_states.default_ttl()), |ttl| check_ttl(ttl.into()))?;
                 let reserved = Reserved::new(bits_of(random), now, ttl);
                 let positions = costs.at_positions(policies, 1)?;
-                let decision = key.reserve(&positions, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
+                let decision = key.reserve(&positions, reserved, now, &mut outcome);
                 let id = ReservationId { random, end: reserved.end(), by_policy: costs.is_by_policy() };
                 Answer::Reserved { decision, id: decision.allowed.then_some(id) }
             }
@@ -575,15 +689,24 @@ impl Ledger {
             Operation::Lease { cost, renewal } => {
                 renewal.check()?;
                 let cost = check_cost(cost)?;
-                let (decision, lease) = key.renew(cost, &renewal, MAX_STORED_RESERVATIONS, now, &mut outcome)?;
+                let (decision, lease) = key.renew(cost, &renewal, now, &mut outcome)?;
                 Answer::Leased { decision, lease }
             }
         };
         let changed = match before {
-            Some(before) => self.shaped() != before,
+            Some(before) => self.rows() != before,
             None => outcome.changed()?,
         };
         Ok((answer, changed))
+    }
+
+    /// Checks that the key has room for rows of the policies.
+    pub(crate) fn check_rows(&self, now: u64) -> Result<(), Error> {
+        let is_alone = self.parked.is_empty() && self.states.extra.rows.is_empty();
+        if is_alone || has_room(self.live_others(now), self.policies.len()) {
+            return Ok(());
+        }
+        Err(Error::ManyRows { max_rows: MAX_ROWS })
     }
 
     /// Checks that the operation does not hit or change a concurrency policy.
@@ -598,6 +721,7 @@ impl Ledger {
 
     fn clear(&mut self, now: u64) {
         self.states.clear(&self.policy_states, now);
+        self.parked.clear();
     }
 }
 
@@ -609,15 +733,13 @@ pub(crate) fn check_ban(length: Span) -> Result<u64, Error> {
 
 /// Checks that the policies' states can be stored outside the process.
 pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
-    for policy in policies.iter() {
-        if !is_storable(&policy.algorithm) {
-            return Err(Error::policy("limit", policy.limit(), Expected::StoredLimit));
-        }
-    }
-    Ok(())
+    check_reachable(policies, true)
 }
 
-/// Returns whether the states of an algorithm are short enough to be stored outside the process.
-pub(crate) fn is_storable(algorithm: &AnyAlgorithm) -> bool {
-    !matches!(algorithm, AnyAlgorithm::SlidingWindow(window) if window.limit > MAX_STORED_LOG)
+/// Checks that each limit can be reached, in memory or outside the process.
+pub(crate) fn check_reachable(policies: &Policies, are_stored: bool) -> Result<(), Error> {
+    match policies.iter().find(|policy| !policy.algorithm.is_reachable(policy.limit(), are_stored)) {
+        Some(policy) => Err(Error::policy("limit", policy.limit(), policy.algorithm.limit_expected(are_stored))),
+        None => Ok(()),
+    }
 }

@@ -1,4 +1,4 @@
-//! One key's states as plain data, for stores outside the process.
+//! One key's rows as plain data, for stores outside the process.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -7,19 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::quoting::Quoted;
 use crate::error::wording::{self, Filled};
 use crate::growth::{OutOfMemory, push};
-use crate::key::open_reservations::OpenRow;
 use crate::key::policy_states::PolicyStates;
-use crate::key::shapes::{Afresh, LoadError, Names, Shape, Shaped};
+use crate::key::rows::{LoadError, Row, RowRef};
+use crate::key::shapes::{Names, Shape};
 use crate::key::states::KeyStates;
 use crate::policy::schema;
-#[cfg(feature = "cloudflare")]
-use crate::policy::schema::{ALGORITHMS, BAN, CONCURRENCY};
 use crate::{Error, Policies};
 
 /// The version of records and snapshots.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
-/// One key's states, each with its shape, for any serde format.
+/// One key's rows, for any serde format.
 ///
 /// ```
 /// use tollgate::{Operation, Policies, Policy, Record, step};
@@ -29,7 +27,7 @@ pub const VERSION: u64 = 3;
 /// let record = step(&policies, None, Operation::Hit { cost: 3 }, 61_000)?.record.unwrap();
 ///
 /// let json = serde_json::to_string(&record).unwrap();
-/// assert_eq!(json, r#"{"version":3,"states":[{"name":"fix_window","algorithm":"fix_window","scale":60000,"state":[60000,3],"open":[]}]}"#);
+/// assert_eq!(json, r#"{"version":4,"rows":[["fix_window",[0,60000,120000,2,60000,3]]]}"#);
 /// assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
 /// # Ok(())
 /// # }
@@ -38,73 +36,73 @@ pub const VERSION: u64 = 3;
 pub struct Record {
     pub(crate) version: u64,
     #[serde(default)]
-    pub(crate) states: Vec<StoredState>,
+    pub(crate) rows: Vec<StoredRow>,
 }
 
-/// A state with its shape.
+/// A row: the name of the policy, then numbers: the algorithm's position in the schema, the `scale` or `per` as a stored
+/// [`Scale`](crate::policy::scale::Scale), when the row ends, how many numbers the state has, these, and the parts of open
+/// reservations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredState {
-    /// The policy's name.
-    pub(crate) name: String,
-    /// The policy's algorithm.
-    pub(crate) algorithm: String,
-    /// The policy's `scale` or `per` as a stored [`Scale`](crate::policy::scale::Scale).
-    pub(crate) scale: i64,
-    pub(crate) state: Vec<i64>,
-    /// The parts of reservations that are open under it.
-    #[serde(default)]
-    pub(crate) open: Vec<OpenRow>,
-}
+pub(crate) struct StoredRow(pub(crate) String, pub(crate) Vec<i64>);
 
-impl StoredState {
-    pub(crate) fn new(shaped: Shaped<Vec<i64>>, names: &Names) -> Self {
-        let Shaped { shape: Shape { name, algorithm, scale }, numbers, open } = shaped;
-        Self {
-            name: names.name(name).into(),
-            algorithm: schema::state_name(algorithm).into(),
-            scale: scale.number(),
-            state: numbers,
-            open,
-        }
+impl StoredRow {
+    pub(crate) fn new(row: &Row, names: &Names) -> Self {
+        Self(names.name(row.shape.name).into(), row.numbers().iter().skip(1).copied().collect())
     }
 
-    /// Returns whether two states have the same shape.
+    /// Returns the algorithm's position in the schema.
+    pub(crate) fn algorithm(&self) -> usize {
+        self.1.first().and_then(|&position| usize::try_from(position).ok()).unwrap_or(usize::MAX)
+    }
+
+    /// Returns when the row ends.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn ends_at(&self) -> u64 {
+        self.1.get(2).map_or(0, |&ends_at| ends_at as u64)
+    }
+
+    /// Returns whether it is a part of an exception.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn is_exception(&self) -> bool {
+        self.algorithm() == schema::EXCEPTION
+    }
+
+    /// Returns whether two rows have the same shape.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        let has_scale = self.algorithm != ALGORITHMS[CONCURRENCY] && self.algorithm != ALGORITHMS[BAN];
-        let alike = !has_scale || self.scale == other.scale;
-        self.name == other.name && self.algorithm == other.algorithm && alike
+        let has_scale = !matches!(self.algorithm(), schema::CONCURRENCY | schema::BAN);
+        let are_alike = !has_scale || self.1.get(1) == other.1.get(1);
+        self.0 == other.0 && self.algorithm() == other.algorithm() && are_alike
     }
 
-    /// Returns the state with its shape.
-    fn shaped(&self, names: &mut Names) -> Result<Shaped<&[i64]>, Error> {
-        let algorithm = schema::state_position(&self.algorithm);
-        let name = names.number(&self.name)?;
-        let shape = algorithm.and_then(|algorithm| Shape::parse(name, algorithm, self.scale));
-        let shape = shape.ok_or_else(|| invalid(&self.name, &self.algorithm))?;
-        Ok(Shaped { shape, numbers: &self.state, open: crate::growth::copied(&self.open)? })
+    /// Returns the row under the number of its name.
+    pub(crate) fn row(&self, names: &mut Names) -> Result<RowRef<'_>, Error> {
+        let Self(name, numbers) = self;
+        let number = names.number(name)?;
+        RowRef::named(number, numbers).ok_or_else(|| invalid(name, schema::state_name(self.algorithm())))
     }
 }
 
 impl Record {
-    pub(crate) fn new(states: Vec<StoredState>) -> Self {
-        Self { version: VERSION, states }
+    pub(crate) fn new(rows: Vec<StoredRow>) -> Self {
+        Self { version: VERSION, rows }
     }
 
-    /// Loads the states into those of a key never used. Returns which policies start unused.
+    /// Loads the rows into the states of a key never used.
     pub(crate) fn load(
         &self,
         names: &mut Names,
         policy_states: &PolicyStates,
         key: &mut KeyStates,
         now: u64,
-    ) -> Result<Afresh, Error> {
+    ) -> Result<(), Error> {
         check_version(self.version)?;
-        for state in &self.states {
-            let shaped = state.shaped(names)?;
-            key.load(policy_states, &shaped).map_err(|error| error.into_error(names))?;
+        for row in &self.rows {
+            let row = row.row(names)?;
+            key.load(policy_states, row).map_err(|error| error.into_error(names))?;
         }
-        Ok(key.loaded(policy_states, now))
+        key.loaded(policy_states, now);
+        Ok(())
     }
 }
 
@@ -112,28 +110,26 @@ impl LoadError {
     /// Returns the error that names the state.
     pub(crate) fn into_error(self, names: &Names) -> Error {
         let Self::Invalid(Shape { name, algorithm, .. }) = self else { return OutOfMemory.into() };
-        let algorithm = schema::state_name(algorithm);
-        invalid(names.name(name), algorithm)
+        invalid(names.name(name), schema::state_name(algorithm))
     }
 }
 
 /// Returns the error for a state that is invalid.
 fn invalid(name: &str, algorithm: &str) -> Error {
+    let algorithm = if algorithm.is_empty() { wording::UNKNOWN_STATE } else { algorithm };
     Error::state(Filled(wording::STATE_NUMBERS, &["name", "algorithm"], &[&Quoted(name), &algorithm]).to_string())
 }
 
-impl Afresh {
-    /// Returns the names of the policies.
-    pub(crate) fn names(self, policies: &Policies) -> Result<Vec<String>, OutOfMemory> {
-        let mut names = Vec::new();
-        for (_, name) in policies.names().enumerate().filter(|(position, _)| self.contains(*position)) {
-            let mut copy = String::new();
-            copy.try_reserve_exact(name.len())?;
-            copy.push_str(name);
-            push(&mut names, copy)?;
-        }
-        Ok(names)
+/// Returns the names of the policies at the positions that are bits.
+pub(crate) fn names_at(positions: u32, policies: &Policies) -> Result<Vec<String>, OutOfMemory> {
+    let mut names = Vec::new();
+    for (_, name) in policies.names().enumerate().filter(|(position, _)| positions >> position & 1 == 1) {
+        let mut copy = String::new();
+        copy.try_reserve_exact(name.len())?;
+        copy.push_str(name);
+        push(&mut names, copy)?;
     }
+    Ok(names)
 }
 
 pub(crate) fn check_version(found: u64) -> Result<(), Error> {

@@ -17,7 +17,7 @@ use crate::{Error, Policies, Policy};
 /// limiter.hit("a", 2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
-///     r#"{"version":3,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"open":[],"former":[],"names":[]}"#,
+///     r#"{"version":4,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[0,0,1000,2000,2,1000,2]]]],"names":[]}"#,
 /// );
 /// # Ok(())
 /// # }
@@ -27,14 +27,10 @@ use crate::{Error, Policies, Policy};
 pub struct Snapshot<K> {
     version: u64,
     policies: MadeBy,
+    /// The keys with their rows. The first number of a row is the position of its policy, or after these an index of `names`;
+    /// the others are those of a record's row.
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
-    /// The open reservations, in the order of their keys: the number of the key in `keys`, the position of the policy, and
-    /// that policy's part of the reservation.
-    pub(crate) open: Vec<Vec<i64>>,
-    /// The states of former shapes, in the order of their keys: the number of the key, that of the name (the position of a
-    /// policy, or after these an index of `names`), algorithm, scale, how many numbers the state has, the state, and the
-    /// parts of reservations.
-    pub(crate) former: Vec<Vec<i64>>,
+    /// The names of rows that are not those of a policy.
     pub(crate) names: Vec<String>,
 }
 
@@ -61,32 +57,21 @@ struct Plain<K> {
     policies: Vec<Policy>,
     keys: Vec<(K, Vec<Vec<i64>>)>,
     #[serde(default)]
-    open: Vec<Vec<i64>>,
-    #[serde(default)]
-    former: Vec<Vec<i64>>,
-    #[serde(default)]
     names: Vec<String>,
 }
 
 impl<K> From<Plain<K>> for Snapshot<K> {
-    fn from(Plain { version, policies, keys, open, former, names }: Plain<K>) -> Self {
+    fn from(Plain { version, policies, keys, names }: Plain<K>) -> Self {
         let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
         let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
-        Self { version, policies, keys, open, former, names }
+        Self { version, policies, keys, names }
     }
 }
 
 impl<K> Snapshot<K> {
     /// Returns a snapshot without keys.
     pub(crate) fn new(policies: &Policies) -> Self {
-        Self {
-            version: VERSION,
-            policies: MadeBy::Valid(policies.clone()),
-            keys: Vec::new(),
-            open: Vec::new(),
-            former: Vec::new(),
-            names: Vec::new(),
-        }
+        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys: Vec::new(), names: Vec::new() }
     }
 
     /// Returns the policies under which the states were made.

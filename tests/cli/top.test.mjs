@@ -59,8 +59,8 @@ test("it reads what is used, held, banned and leased of every key", async (t) =>
   );
   for (let count = 0; count < 200; count += 1) await leased.hit("hot");
   // Neither is a key of a limiter.
-  await redis.set("tollgate:3:default:broken", "hello");
-  await redis.lpush("tollgate:3:default:list", "hello");
+  await redis.set("tollgate:4:default:broken", "hello");
+  await redis.lpush("tollgate:4:default:list", "hello");
   await redis.set("unrelated", "x");
 
   const all = await asJson([], env);

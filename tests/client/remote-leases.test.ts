@@ -417,7 +417,7 @@ describe("the operation", () => {
       ...["", 7, null, "\ud800", "k".repeat(1_025)].map((key) => ({ key })),
       { policy: "running" },
       { policy: "none" },
-      { settles: [id] },
+      { undoable: true },
       { credit: true },
       { random: 1 },
     ];

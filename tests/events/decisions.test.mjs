@@ -16,8 +16,19 @@ const failed = new Error("no connection");
 
 /** Answers as the API of a Worker does, by a limiter in memory. */
 function workerOf(limiter) {
+  const undoable = new Map();
   const operations = {
-    hit: ({ key, cost }) => limiter.hit(key, cost),
+    hit: ({ key, cost, undoable: isUndoable }) => {
+      const decision = limiter.hit(key, cost);
+      if (!isUndoable) return decision;
+      const id = decision.allowed ? `${undoable.size}` : null;
+      undoable.set(id, [key, cost]);
+      return { decision, id };
+    },
+    undo: ({ id }) => {
+      const [key, cost] = undoable.get(id);
+      return { undone: limiter.inc(key, -cost) >= 0 };
+    },
     peek: ({ key, cost }) => limiter.peek(key, cost),
     reserve: ({ key, cost }) => ({ ...limiter.reserve(key, cost) }),
     settle: ({ id, used }) => ({ settlement: limiter.settle(id, used) }),

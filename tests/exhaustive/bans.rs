@@ -66,7 +66,8 @@ impl Node {
                     oracle.deny(at, numbers);
                 }
                 let own = decided(ledger, Operation::Hit { cost }, now);
-                if let Some(difference) = oracle.difference(&own, &other, at, now) {
+                let unchanged = decided(alone, Operation::Peek { cost: 0 }, now);
+                if let Some(difference) = oracle.difference(&own, (&other, &unchanged), at, now) {
                     return Some(difference);
                 }
             }

@@ -1,11 +1,13 @@
 //! Does an operation of the oracle on the crate's own types, and turns the answer into the oracle's.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::Mutex;
 
-use tollgate::{Answer, Costs, Decision, Ledger, Operation, Policies, ReservationId, Settlement};
+use tollgate::{Answer, Costs, Decision, Exception, Ledger, Operation, Policies, Reason, ReservationId, Settlement};
 
-use crate::oracle::{Concurrency, Key, Made, NAMES, Op, Outcome, Spec, Verdict};
+use crate::oracle::*;
 
 /// The policies of specs.
 pub(crate) fn policies(specs: &[Spec]) -> Policies {
@@ -24,7 +26,7 @@ pub(crate) fn id_of(made: Made) -> ReservationId {
 }
 
 /// The crate's operation; `None` if there is no such reservation. `key` is the oracle before the operation.
-pub(crate) fn operation(op: Op, specs: &[Spec], key: &Key) -> Option<Operation<'static>> {
+pub(crate) fn operation(op: Op, specs: &[Spec], key: &Key, now: i64) -> Option<Operation<'static>> {
     Some(match op {
         Op::Hit(cost) => Operation::Hit { cost: cost as u64 },
         Op::Peek(cost) => Operation::Peek { cost: cost as u64 },
@@ -38,8 +40,37 @@ pub(crate) fn operation(op: Op, specs: &[Spec], key: &Key) -> Option<Operation<'
         Op::Settle(which, used) => {
             Operation::Settle { id: id_of(key.named(which)?), used: used.map(|used| Costs::All(used as u64)) }
         }
+        Op::Except(excepted, length) => {
+            let (exception, until) = (exception(excepted, specs), (now + length) as u64);
+            Operation::Except { exception: Some(exception), until }
+        }
+        Op::Lift => Operation::Except { exception: None, until: 0 },
         Op::Extend(which, ttl) => Operation::Extend { id: id_of(key.named(which)?), ttl: ttl as u64 },
     })
+}
+
+/// Returns an exception of the first policy. There are few, and each is made once.
+fn exception(excepted: Excepted, specs: &[Spec]) -> &'static Exception {
+    static MADE: Mutex<BTreeMap<(String, Algorithm), &'static Exception>> = Mutex::new(BTreeMap::new());
+    let Some(&Spec { algorithm, name, .. }) = specs.first() else { panic!("no policy") };
+    let mut made = MADE.lock().expect("no panic");
+    let (name, key) = (NAMES[name], (format!("{excepted:?} {name}"), algorithm));
+    let make = || match excepted {
+        Excepted::Deny => Exception::deny(),
+        Excepted::Numbers(limit, rate) => {
+            let (limit_field, rate_field) = match algorithm {
+                TokenBucket => ("capacity", Some("refillRate")),
+                LeakyBucket => ("capacity", Some("leakRate")),
+                _ => ("limit", None),
+            };
+            let exception = Exception::new().with(name, limit_field, limit as u64).expect("a limit");
+            match rate_field.filter(|_| rate > 0) {
+                Some(field) => exception.with(name, field, rate as u64).expect("a rate"),
+                None => exception,
+            }
+        }
+    };
+    made.entry(key).or_insert_with(|| Box::leak(Box::new(make())))
 }
 
 /// A decision in the oracle's words.
@@ -54,6 +85,7 @@ pub(crate) fn verdict(decision: &Decision) -> Verdict {
         more_after: decision.more_after as i64,
         policy: decision.policy,
         violated: decision.violated.iter().map(|position| 1 << position).sum(),
+        reserved: decision.reason == Some(Reason::Reserved),
     }
 }
 
@@ -87,8 +119,8 @@ pub(crate) fn compared(expected: Outcome, actual: &Outcome, op: Op, specs: &[Spe
     let slots = specs.len() > 1 && specs.iter().any(|spec| spec.algorithm == Concurrency);
     if slots && matches!(op, Op::Peek(1..)) {
         // Slots are only reserved, and a peek has no ttl: beside other policies only whether and when it fits is certain.
-        let Verdict { allowed, retry_after, violated, .. } = expected;
-        return Outcome::Decided(Verdict { allowed, retry_after, violated, ..actual.clone() });
+        let Verdict { allowed, retry_after, violated, reserved, .. } = expected;
+        return Outcome::Decided(Verdict { allowed, retry_after, violated, reserved, ..actual.clone() });
     }
     Outcome::Decided(expected)
 }

@@ -1,30 +1,33 @@
 //! `moreAfter` by brute force: before it no more than `remaining` can be used at once, at it more can. Open reservations
 //! included. Nothing here knows how it is computed: later times are asked of the ledger itself.
 
-use tollgate::{Answer, Decision, Ledger, Operation};
+use tollgate::{Answer, Costs, Decision, Ledger, Operation};
 
 use crate::driver::{operation, policies};
 use crate::oracle::*;
 use crate::random::{Case, Rng, check, number_shapes, spec, steps};
 
-/// Whether one more than remains fits under the policy that the decision names, at a later time.
-fn more_fits(ledger: &Ledger, decision: &Decision, at: i64) -> bool {
-    let peek = Operation::Peek { cost: decision.remaining + 1 };
-    let later = match ledger.clone().apply(peek, at as u64).unwrap().0 {
-        Answer::Decision(later) => later,
+/// Whether one more than remains fits under all policies at a later time, or all of a limit that is no more.
+fn more_fits(ledger: &Ledger, specs: &[Spec], decision: &Decision, at: i64) -> bool {
+    let cost = |spec: &Spec| (decision.remaining + 1).min(spec.limit as u64);
+    let costs: Vec<_> = specs.iter().map(|spec| (NAMES[spec.name], cost(spec))).collect();
+    match ledger.clone().apply(Operation::PeekCosts { costs: Costs::ByPolicy(&costs) }, at as u64).unwrap().0 {
+        Answer::Decision(later) => later.allowed,
         other => panic!("{other:?}"),
-    };
-    !later.violated.contains(decision.policy)
+    }
 }
 
-fn check_decision(ledger: &Ledger, decision: &Decision, cost: i64, now: i64, noise: i64) -> Result<(), String> {
+fn check_decision(
+    (ledger, specs): (&Ledger, &[Spec]),
+    decision: &Decision,
+    cost: i64,
+    now: i64,
+    noise: i64,
+) -> Result<(), String> {
     let more_after = decision.more_after as i64;
     let fail = |what: &str| Err(format!("{what}: {decision:?} at {now}"));
-    if decision.remaining == decision.limit {
-        return if more_after == 0 { Ok(()) } else { fail("all of it remains") };
-    }
-    if more_after == 0 {
-        return fail("not all of it remains");
+    if specs.len() == 1 && (decision.remaining == decision.limit) != (more_after == 0) {
+        return fail("it is 0 if all remains");
     }
     if cost > 0 && decision.retry_after.is_some_and(|wait| wait > 0 && more_after > wait as i64) {
         return fail("it is later than retryAfter");
@@ -32,11 +35,11 @@ fn check_decision(ledger: &Ledger, decision: &Decision, cost: i64, now: i64, noi
     if more_after > decision.reset_after as i64 {
         return fail("it is later than resetAfter");
     }
-    if !more_fits(ledger, decision, now + more_after) {
+    if !more_fits(ledger, specs, decision, now + more_after) {
         return fail("no more fits at it");
     }
-    for before in [0, 1, more_after / 2, noise % more_after, more_after - 1] {
-        if before < more_after && more_fits(ledger, decision, now + before) {
+    for before in [0, 1, more_after / 2, noise % more_after.max(1), more_after - 1] {
+        if (0..more_after).contains(&before) && more_fits(ledger, specs, decision, now + before) {
             return fail(&format!("more fits {before} ms after"));
         }
     }
@@ -50,7 +53,7 @@ fn tell(case: &Case) -> Result<u64, String> {
     let (mut key, mut now, mut done) = (case.key(), case.start, 0);
     for step in &case.steps {
         now += step.elapsed;
-        let Some(operation) = operation(step.op, specs, &key) else { continue };
+        let Some(operation) = operation(step.op, specs, &key, now) else { continue };
         let answer = ledger.apply(operation, now as u64).unwrap().0;
         let (decision, cost) = match (answer, step.op) {
             (Answer::Reserved { decision, id }, Op::Reserve(cost, ttl)) => {
@@ -64,7 +67,7 @@ fn tell(case: &Case) -> Result<u64, String> {
             _ => continue,
         };
         done += 1;
-        check_decision(&ledger, &decision, cost, now, step.noise)?;
+        check_decision((&ledger, specs), &decision, cost, now, step.noise)?;
     }
     Ok(done)
 }

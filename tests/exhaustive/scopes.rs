@@ -76,7 +76,7 @@ impl Scope<'_> {
     /// Does one operation on both, and compares. Returns where it led; `None` if it cannot be done or differs.
     fn turn(&mut self, node: &Node, (elapsed, op): Turn) -> Option<Node> {
         let now = node.now + elapsed;
-        let operation = operation(op, self.specs, &node.key)?;
+        let operation = operation(op, self.specs, &node.key, now)?;
         let (mut key, mut ledger) = (node.key.clone(), node.ledger.clone());
         let expected = key.apply(self.specs, op, now)?;
         let actual = outcome(&ledger.apply(operation, now as u64).expect("an operation").0);
@@ -321,6 +321,35 @@ fn reserving_in_pairs() {
         Op::Reset,
     ];
     explore("reserving in pairs", pairs(&ops, &[0, 1, 2, 4, -2, -9], 3));
+}
+
+/// Exceptions with less and with more, that deny, that end, and that are lifted.
+const EXCEPTING: [Op; 5] = [
+    Op::Except(Excepted::Numbers(1, 3), 2),
+    Op::Except(Excepted::Numbers(4, 0), 3),
+    Op::Except(Excepted::Numbers(3, 2), 6),
+    Op::Except(Excepted::Deny, 2),
+    Op::Lift,
+];
+
+#[test]
+fn excepted_alone() {
+    let ops = [
+        &EXCEPTING[..],
+        &[Op::Hit(1), Op::Hit(2), Op::Hit(4), Op::Peek(2), Op::Inc(0, 3), Op::Reserve(1, 3), Op::Settle(0, None)],
+    ]
+    .concat();
+    // A log of denied hits is bounded by the limiter's own limit as well.
+    let is_bounded = |spec: &Spec| spec.algorithm == SlidingWindow && spec.counts;
+    let depth = if wide() { 5 } else { 4 };
+    explore("excepted alone", alone(&ops, &[0, 1, 3], depth, |spec| fewest(spec) && !is_bounded(spec)));
+}
+
+#[test]
+fn excepted_in_pairs() {
+    let ops = [&EXCEPTING[..], &[Op::Hit(1), Op::Hit(3), Op::Reserve(2, 2), Op::Settle(0, Some(1))]].concat();
+    let depth = if wide() { 5 } else { 4 };
+    explore("excepted in pairs", pairs(&ops, &[0, 1, 3], depth));
 }
 
 #[test]

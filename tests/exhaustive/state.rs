@@ -112,8 +112,8 @@ impl State {
         }
     }
 
-    /// Adds a cost. The rate becomes the one of the call, unless the call has none of its own.
-    pub(crate) fn charge(&mut self, spec: &Spec, cost: i64, keeps_rate: bool, now: i64) {
+    /// Adds a cost. The rate becomes the one it is charged by.
+    pub(crate) fn charge(&mut self, spec: &Spec, cost: i64, now: i64) {
         *self = self.at(spec, now);
         let start = now - now.rem_euclid(spec.scale);
         if let Self::Unused = self {
@@ -138,10 +138,7 @@ impl State {
                 if *level == 0 {
                     *at = now;
                 }
-                // What is empty under the call has no rate either.
-                if *level == 0 || !keeps_rate {
-                    *rate = spec.rate;
-                }
+                *rate = spec.rate;
                 *level += spec.parts(cost);
             }
         }
@@ -154,7 +151,7 @@ impl State {
             Self::Log(hits) => hits.iter().map(|hit| hit.1).sum(),
             _ => 0,
         };
-        self.charge(spec, cost, false, now);
+        self.charge(spec, cost, now);
         if let Self::Log(hits) = self {
             take_oldest(hits, before + cost - before.max(spec.limit + 1));
         }
@@ -178,7 +175,7 @@ impl State {
     /// Makes it as if `count` had just been used, or were left of a token bucket.
     pub(crate) fn set(&mut self, spec: &Spec, count: i64, now: i64) {
         // The time is that of a charge now.
-        self.charge(spec, 1, false, now);
+        self.charge(spec, 1, now);
         match self {
             Self::Unused => {}
             Self::Window { start, count: own } => {

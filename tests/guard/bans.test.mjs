@@ -1,6 +1,7 @@
 // The option `ban` of a guard: a ban beside its policy, for plans and objects too, and errors that say what to write.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { RateLimiter } from "tollgate";
 import { rateLimit } from "tollgate/fetch";
@@ -67,6 +68,52 @@ test("with requests that are charged by their responses, which are reservations"
   );
   const statuses = (await responses(guard, 6)).map(({ status }) => status);
   assert.deepEqual(statuses, [401, 401, 429, 429, 429, 429]);
+});
+
+/** The options of the guide's login route, as written. */
+function optionsOfTheGuide() {
+  const guide = readFileSync(new URL("../../docs/bans.md", import.meta.url), "utf8");
+  const [, options] = guide.match(/app\.use\("\/login", rateLimit\((\{[\s\S]*?\n\})\)\);/);
+  return new Function(`return ${options};`)();
+}
+
+test("an office whose good logins come at once is not banned, with the guide's own options", async () => {
+  const reasons = [];
+  let finish;
+  const checked = new Promise((resolve) => {
+    finish = resolve;
+  });
+  const login = rateLimit(
+    { ...optionsOfTheGuide(), key: () => "office", onDecision: ({ reason }) => reasons.push(reason) },
+    async (request) => {
+      await checked;
+      return new Response(null, { status: request.headers.get("password") === "right" ? 200 : 401 });
+    },
+  );
+  const attempts = (password, count) =>
+    Promise.all(
+      Array.from({ length: count }, () =>
+        login(new Request("https://a.example/login", { headers: { password } })),
+      ),
+    );
+  const all = attempts("right", 20);
+  await new Promise((resolve) => setImmediate(resolve));
+  finish();
+  const responses = await all;
+  assert.deepEqual(
+    responses.map(({ status }) => status),
+    [...Array(5).fill(200), ...Array(15).fill(429)],
+  );
+  assert.deepEqual(reasons, [...Array(5).fill(undefined), ...Array(15).fill("reserved")]);
+  for (const response of responses.slice(5)) {
+    assert.equal(response.headers.get("Retry-After"), "1");
+    assert.equal((await response.json()).type.split("#")[1], "quota-exceeded");
+  }
+  // All of them get in with their next tries, and a guesser does not.
+  for (let turn = 0; turn < 3; turn += 1)
+    assert.deepEqual(new Set((await attempts("right", 5)).map(({ status }) => status)), new Set([200]));
+  for (let turn = 0; turn < 16; turn += 1) await attempts("wrong", 1);
+  assert.equal(reasons.at(-1), "banned");
 });
 
 test("beside a limiter with its own policies it is an error, as the words of other rate limiters are", () => {

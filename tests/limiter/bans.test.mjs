@@ -56,6 +56,33 @@ test("peek, cost 0 and a full limiter are no denials, and a denied reservation i
   assert.equal(limiter.get("b", "ban"), 0);
 });
 
+test("a denial that open reservations alone cause has a reason, and is no denial that counts", () => {
+  const [limiter] = limiterOf([burst, ban]);
+  const held = times(2, () => limiter.reserve("a", 1, { ttl: "5m" }));
+  const { decision } = limiter.reserve("a");
+  assert.equal(decision.reason, "reserved");
+  // When nothing is settled, both are charged after five minutes, to a window of ten.
+  assert.equal(decision.retryAfter, 15 * 60_000);
+  assert.deepEqual(decision, limiter.peek("a"));
+  const headers = rateLimitHeaders(decision, limiter.policies, { legacy: true });
+  assert.equal(headers["Retry-After"], "1");
+  assert.equal(headers.RateLimit, '"burst";r=0;t=1');
+  assert.match(problemBody(decision, limiter.policies), /#quota-exceeded/);
+  assert.equal(limiter.get("a", "ban"), 0);
+  for (const { id } of held) limiter.settle(id);
+  assert.equal(limiter.hit("a").reason, undefined);
+  assert.equal(limiter.get("a", "ban"), 1);
+});
+
+test("costs by policy without any name are an error, and settle what was reserved", () => {
+  const [limiter] = limiterOf([burst, { ...burst, name: "second", limit: 9 }]);
+  for (const method of ["hit", "peek", "reserve"])
+    assert.throws(() => limiter[method]("a", {}), { code: "invalid_cost" });
+  const { id } = limiter.reserve("a", { second: 3 });
+  assert.equal(limiter.settle(id, {}), "settled");
+  assert.deepEqual([limiter.get("a", "burst"), limiter.get("a", "second")], [1, 3]);
+});
+
 test("reservations are settled during a ban", () => {
   const [limiter] = limiterOf([burst, ban]);
   const reservation = limiter.reserve("a");

@@ -260,17 +260,17 @@ test("a snapshot goes on under other policies", (context) => {
 test("a snapshot with a state that cannot be read names its key, and restores nothing", () => {
   const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
   const problems = {
-    "the numbers of states and policies differ": [],
+    "the numbers of a row are not those of one": [[1, 0, 60_000, 60_000, 2, 0, 1]],
     "a state in it is not an array of numbers": ["no"],
     "it holds something that is not an integer": [new Array(2)],
-    'the numbers of "fix_window" are not those of a fix_window': [[1, 1]],
+    'the numbers of "fix_window" are not those of a fix_window': [[0, 0, 60_000, 60_000, 2, 1, 1]],
   };
   for (const [problem, states] of Object.entries(problems)) {
     const keys = [
-      ["a", [[0, 1]]],
+      ["a", [[0, 0, 60_000, 60_000, 2, 0, 1]]],
       [{ bigint: "42" }, states],
     ];
-    const snapshot = { version: 3, policies: [policy], keys, open: [], former: [], names: [] };
+    const snapshot = { version: 4, policies: [policy], keys, names: [] };
     assert.throws(() => RateLimiter.restore(snapshot, { clock: () => 0 }), {
       code: "invalid_state",
       message: `42n: the stored state cannot be read: ${problem}`,
@@ -280,14 +280,15 @@ test("a snapshot with a state that cannot be read names its key, and restores no
 
 test("a stored state whose lists have holes is rejected", () => {
   const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
-  const shape = { name: "fix_window", algorithm: "fix_window", scale: 60_000 };
-  for (const states of [
+  const head = [0, 60_000, 60_000, 2];
+  for (const rows of [
     new Array(1),
-    [{ ...shape, state: new Array(2), open: [] }],
-    [{ ...shape, state: [0, 1], open: new Array(1) }],
-    [{ ...shape, state: [0, 1], open: [new Array(10)] }],
+    [new Array(2)],
+    [["fix_window", new Array(6)]],
+    [["fix_window", [...head, ...new Array(2)]]],
+    [["fix_window", [...head, 0, 1, ...new Array(10)]]],
   ])
-    assert.throws(() => step(policy, { version: 3, states }, "hit", 1, 0), { code: "invalid_state" });
+    assert.throws(() => step(policy, { version: 4, rows }, "hit", 1, 0), { code: "invalid_state" });
 });
 
 test("a log that is longer than a call takes arguments comes back from a snapshot", () => {

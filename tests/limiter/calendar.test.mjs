@@ -92,15 +92,18 @@ test("a snapshot and a stored state hold a month, and go on in it", () => {
   limiter.hit("key", 2);
   const snapshot = JSON.parse(JSON.stringify(limiter.snapshot()));
   assert.deepEqual(snapshot.policies, [policy]);
-  assert.deepEqual(snapshot.keys, [["key", [[Date.UTC(2026, 4, 31, 22), 2]]]]);
+  assert.deepEqual(snapshot.keys, [
+    ["key", [[0, 0, -30_120, Date.UTC(2026, 5, 30, 22), 2, Date.UTC(2026, 4, 31, 22), 2]]],
+  ]);
   const again = RateLimiter.restore(snapshot, { clock: () => now });
   assert.equal(again.hit("key").remaining, 0);
-  assert.deepEqual(again.snapshot().former, []);
+  assert.equal(again.snapshot().keys[0][1].length, 1);
 
   const first = step(policy, null, "hit", 2, now);
   const state = JSON.parse(JSON.stringify(first.state));
-  const shape = { name: "fix_window", algorithm: "fix_window", scale: -30_120 };
-  assert.deepEqual(state.states, [{ ...shape, state: [Date.UTC(2026, 4, 31, 22), 2], open: [] }]);
+  assert.deepEqual(state.rows, [
+    ["fix_window", [0, -30_120, Date.UTC(2026, 5, 30, 22), 2, Date.UTC(2026, 4, 31, 22), 2]],
+  ]);
   assert.equal(first.expiresAt, endOf("month", 120, now));
   const second = step({ ...policy, utcOffset: undefined, utc_offset: "+02:00" }, state, "hit", 2, now);
   assert.deepEqual([second.decision.allowed, second.decision.count], [false, 2]);

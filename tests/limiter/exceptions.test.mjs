@@ -166,28 +166,25 @@ test("a snapshot with an exception that none wrote is rejected", () => {
   const [limiter] = limiterOf(api);
   limiter.except("a", { limit: 50 }, { for: "1d" });
   const snapshot = throughJson(limiter.snapshot());
-  const [row] = snapshot.former;
-  const head = row.slice(0, 4);
-  const [, , , , count, until, since] = row;
+  const [[key, [row]]] = snapshot.keys;
+  const [name, algorithm, scale, until, count, since] = row;
+  const head = [name, algorithm, scale, until];
   const broken = [
-    [...head, 3, until, since, 2],
-    [...head, 2, until, since],
-    [...head, count, until, since, 2, 0],
-    [...head, count, until, since, 10, 5],
-    [...head, count, until, since, -1, 5],
-    [...head, count, -1, since, 2, 5],
-    [...head, count, until, -1, 2, 5],
-    [...head, 6, until, since, 2, 5, 2, 6],
-    [...head, 6, until, since, 0, 1, 2, 6],
+    [...head, 2, since, 2],
+    [...head, 0],
+    [...head, count, since, 2, 0],
+    [...head, count, since, 10, 5],
+    [...head, count, since, -1, 5],
+    [name, algorithm, scale, -1, count, since, 2, 5],
+    [...head, count, -1, 2, 5],
+    [...head, 5, since, 2, 5, 2, 6],
+    [...head, 5, since, 0, 1, 2, 6],
     [...row, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   ];
-  for (const former of broken)
-    assert.throws(
-      () => RateLimiter.restore({ ...snapshot, former: [former] }),
-      { code: "invalid_state" },
-      `${former}`,
-    );
-  assert.throws(() => RateLimiter.restore({ ...snapshot, former: [row, row] }), { code: "invalid_state" });
+  const restored = (...rows) => RateLimiter.restore({ ...snapshot, keys: [[key, rows]] });
+  for (const wrong of broken) assert.throws(() => restored(wrong), { code: "invalid_state" }, `${wrong}`);
+  assert.throws(() => restored(row, row), { code: "invalid_state" });
+  restored(row);
 });
 
 test("half of the keys may have exceptions, and none of these is evicted", () => {

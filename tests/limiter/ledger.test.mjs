@@ -92,9 +92,9 @@ test("a former shape stays, and load names the policies that start unused", () =
 test("a state that cannot be read is an error, after which the key is as if never used", () => {
   const ledger = new Ledger(policy);
   ledger.hit(now, 2);
-  for (const state of ["text", 7, {}, { version: 3, states: [7] }, { version: 3 }])
+  for (const state of ["text", 7, {}, { version: 4, rows: [7] }, { version: 4 }])
     assert.throws(() => ledger.load(now, state), { code: "invalid_state" });
-  assert.throws(() => ledger.load(now, { version: 9, states: [] }), { code: "unsupported_version" });
+  assert.throws(() => ledger.load(now, { version: 9, rows: [] }), { code: "unsupported_version" });
   assert.equal(ledger.get(now), 0);
 });
 

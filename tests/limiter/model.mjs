@@ -120,7 +120,7 @@ function slidingCounter({ limit, scale }) {
   };
 }
 
-/** Both buckets: hits fill them. A state has the rate of its last charge, and flows at that or the call's, if faster. */
+/** Both buckets: charges fill them. A state has the rate of its last one, and flows at that or the call's, if faster. */
 function bucket({ capacity, rate, per }, counted) {
   const remaining = ({ level }) => larger(0n, capacity * per - level) / per;
   return {
@@ -133,10 +133,7 @@ function bucket({ capacity, rate, per }, counted) {
       return level === 0n ? this.fresh(now) : { time, level, rate: state.rate };
     },
     fits: ({ level }, cost) => level + cost * per <= capacity * per,
-    add: (state, cost) => ({ ...state, level: smaller(max * per, state.level + cost * per) }),
-    addHit(state, cost) {
-      return { ...this.add(state, cost), rate };
-    },
+    add: (state, cost) => ({ ...state, level: smaller(max * per, state.level + cost * per), rate }),
     set: ({ time }, count) => ({
       time,
       level: (counted === "tokens" ? capacity - count : count) * per,
@@ -309,9 +306,16 @@ export class Model {
         ? ask(rule, states[position], 0n, BigInt(now), false).decision.resetAfter
         : named[position].resetAfter,
     );
+    // More is allowed when each policy allows it, or all of a limit that is no more.
+    const mores = rules.map((rule, position) => {
+      const state = isNoneCharged ? states[position] : asked[position].after;
+      const more = BigInt(binding.remaining) + 1n;
+      return ask(rule, state, more < rule.limit ? more : rule.limit, BigInt(now), false).decision.retryAfter;
+    });
     return {
       decision: {
         ...binding,
+        moreAfter: Math.max(...mores),
         resetAfter: Math.max(...ends),
         violated: denied.map(({ policy }) => policy),
       },

@@ -154,7 +154,7 @@ same<
     number,
     string,
     readonly string[],
-    "full" | "error" | "banned" | "denied" | undefined,
+    "full" | "error" | "banned" | "denied" | "reserved" | undefined,
   ],
   [
     typeof allowed,

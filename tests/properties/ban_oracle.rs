@@ -97,8 +97,14 @@ impl Oracle {
     }
 
     /// Returns how a decision differs from that of the oracle; `None` if it does not. `other` is what the policy beside the
-    /// ban decides alone, and the oracle has counted it.
-    pub(crate) fn difference(&self, own: &Decision, other: &Decision, at: i64, now: u64) -> Option<String> {
+    /// ban decides alone, and the oracle has counted it; `unchanged` is what it decides of a cost of 0.
+    pub(crate) fn difference(
+        &self,
+        own: &Decision,
+        (other, unchanged): (&Decision, &Decision),
+        at: i64,
+        now: u64,
+    ) -> Option<String> {
         let expected = match self.held_until(at) {
             Some(end) => {
                 let wait = (end - now as i64) as u64;
@@ -109,7 +115,9 @@ impl Oracle {
                 let is_ban = own.violated.iter().eq([1]);
                 let (policy, reason) = (1, Some(Reason::Banned));
                 let (allowed, remaining) = (!is_ban, 0);
-                Decision { allowed, remaining, retry_after, more_after: wait, policy, reason, ..*own }
+                // Something remains when both let it.
+                let more_after = if unchanged.remaining == 0 { unchanged.more_after.max(wait) } else { wait };
+                Decision { allowed, remaining, retry_after, more_after, policy, reason, ..*own }
             }
             None => {
                 let reset_after = other.reset_after.max((self.ends_at() - now as i64).max(0) as u64);

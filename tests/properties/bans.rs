@@ -123,7 +123,8 @@ fn compare(
                 if begins {
                     after.deny(at, numbers);
                 }
-                prop_assert_eq!(after.difference(&own, &other_decision, at, now), None);
+                let unchanged = peek(&mut alone, 0, now);
+                prop_assert_eq!(after.difference(&own, (&other_decision, &unchanged), at, now), None);
                 if !matches!(deed, Deed::Peek(_)) {
                     oracle = after;
                 }
@@ -210,7 +211,7 @@ fn a_ban_follows_from_the_denials_before_it(kind: Kind) {
                 let is_longer = last > 0 && numbers.factor > 1 && now - until < last;
                 last = if is_longer { (last * numbers.factor).min(numbers.most) } else { numbers.length };
                 prop_assert!(decision.retry_after.is_none_or(|wait| wait >= last));
-                prop_assert_eq!(decision.more_after, last);
+                prop_assert!(decision.more_after >= last);
                 (until, denials) = (now + last, Vec::new());
             } else if !decision.allowed {
                 denials.push(now);

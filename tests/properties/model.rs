@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    /// Charges a cost. A log counts up to 1,001, or one more than a higher limit.
+    /// Charges a cost, and brings the rate. A log counts up to 1,001, or one more than a higher limit.
     pub(crate) fn charge(&mut self, cost: u64, now: u64) {
         self.charge_up_to(cost, self.keep.max(MAX_STORED_LOG), false, now);
     }
@@ -185,14 +185,10 @@ impl Model {
             }
             // What a counter lost at its end shows, once the rest of it fades.
             State::Pair { current, .. } => *current = (*current + cost).min(i128::from(MAX)),
-            State::Bucket { level, .. } => *level += cost * i128::from(self.spec.scale),
-        }
-    }
-
-    /// Makes a state flow at the rate of this policy, as a hit does that is charged.
-    pub(crate) fn adopt(&mut self) {
-        if let State::Bucket { rate, .. } = &mut self.state {
-            *rate = self.spec.rate;
+            State::Bucket { level, rate, .. } => {
+                *level += cost * i128::from(self.spec.scale);
+                *rate = self.spec.rate;
+            }
         }
     }
 
@@ -241,7 +237,6 @@ impl Model {
         let allowed = self.fits(cost, now);
         if cost > 0 && (allowed || self.spec.denied == Denied::Count) {
             self.charge_denied(cost, now);
-            self.adopt();
         } else {
             *self = self.followed(now);
         }

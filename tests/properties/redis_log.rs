@@ -17,7 +17,7 @@ fn stamp(time: u64) -> String {
 
 /// The beginning of a value whose entries are under the policies of a limiter.
 fn head(start: u64, own: &Replicas) -> String {
-    format!("a{}{}|", stamp(start), own.policies_text())
+    format!("b{}{}|", stamp(start), own.policies_text())
 }
 
 /// Something that an entry does.
@@ -32,6 +32,9 @@ enum Deed {
     Extend(prop::sample::Index, u64),
     /// Sets an exception for so many thousandths of a period: allows, denies, or has these numbers. Without any, lifts it.
     Except(u64, Option<Result<bool, (u64, u64)>>),
+    /// Hits so that it can be undone, and undoes one of the hits before, with so much beside it.
+    HitUndoable(u64),
+    Undo(prop::sample::Index, u64, u64),
     /// Hits, and renews one of the leases or reservations before, or takes a new one.
     Lease(Option<prop::sample::Index>, Renewed),
 }
@@ -56,6 +59,15 @@ fn text_of(deed: &Deed, spec: &Spec, now: u64, made: &mut Vec<Made>) -> String {
             Operation::Set { count, .. } => format!("s{count}:0"),
             other => panic!("{other:?}"),
         },
+        Deed::HitUndoable(weight) => {
+            made.push((now, made.len() as u128));
+            format!("y{}", fit(*weight, spec.limit))
+        }
+        Deed::Undo(index, weight, beside) => {
+            let (at, random) = chosen(index, made);
+            let random = random as u64;
+            format!("u{random:016x}.{}.{}:{}", base_36(at), base_36(*beside), fit(*weight, spec.limit))
+        }
         Deed::Reset(reservations) => format!("r{}", u8::from(*reservations)),
         Deed::Except(_, None) => "e0:".into(),
         Deed::Except(thousandths, Some(given)) => {
@@ -115,18 +127,30 @@ fn base_36(mut number: u64) -> String {
     digits.iter().rev().collect()
 }
 
+/// Policies as the script names them in an entry: those that have no number yet get the next one.
+fn named(numbered: &mut Vec<String>, text: &str) -> String {
+    if let Some(index) = numbered.iter().position(|known| known == text) {
+        return format!("${}", index + 1);
+    }
+    numbered.push(text.into());
+    format!("{{{text}}}{}", numbered.len())
+}
+
 /// Entries as the script would write them: each with its mark, and with its policies where they are not those of the first
 /// writer.
 fn log(specs: &[Spec], start: u64, history: &[(Move, usize, Deed)]) -> Vec<(String, String)> {
     let writers: Vec<Replicas> = specs.iter().map(replicas).collect();
     let mut now = start;
-    let (mut entries, mut made) = (Vec::new(), Vec::new());
+    let (mut entries, mut made, mut numbered) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (step, writer, deed)) in history.iter().enumerate() {
         let writer = writer % specs.len();
         now = step.from(now, specs[writer].period());
-        let text = match writer {
-            0 => String::new(),
-            _ => format!("@{};", writers[writer].policies_text()),
+        let policies = writers[writer].policies_text();
+        let text = match (writer, number % 8) {
+            (0, _) => String::new(),
+            // As if there were too many numbers.
+            (_, 7) => format!("@{policies};"),
+            _ => named(&mut numbered, policies),
         };
         let text = format!("{}{text}{}", stamp(now), text_of(deed, &specs[writer], now, &mut made));
         entries.push((text, mark(number as u64 + 1)));
@@ -141,6 +165,8 @@ fn joined(entries: &[(String, String)]) -> String {
 fn deeds() -> impl Strategy<Value = Deed> {
     prop_oneof![
         12 => acts().prop_map(Deed::Act),
+        3 => weights().prop_map(Deed::HitUndoable),
+        3 => (any::<prop::sample::Index>(), weights(), 0..4_u64).prop_map(|(at, cost, beside)| Deed::Undo(at, cost, beside)),
         1 => any::<bool>().prop_map(Deed::Reset),
         4 => (weights(), 1..2_500_u64).prop_map(|(weight, ttl)| Deed::Reserve(weight, ttl)),
         3 => (any::<prop::sample::Index>(), prop::option::of(weights())).prop_map(|(at, used)| Deed::Settle(at, used)),
@@ -173,7 +199,7 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
         let head = head(start, &first);
         first.load(slot, &head, b"").unwrap();
         let mut results = Vec::new();
-        let mut bases = Vec::new();
+        let mut base = String::new();
         let cut = cut.index(entries.len());
         for (number, entry) in entries.iter().enumerate() {
             let text = joined(core::slice::from_ref(entry));
@@ -181,19 +207,11 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
             prop_assert!(first.replay(slot, &text, tag(number as u64 + 1).as_bytes()).unwrap().own);
             results.push((first.results().to_vec(), first.text(0).map(String::from)));
             if number == cut {
-                // Where the policies switch, entries that name none would be under others.
-                bases.push((format!("{}{}{}", &head[..8], first.base(slot, false), entry.1), false));
-                if cut + 1 == entries.len() {
-                    bases.push((format!("{}{}{}", &head[..8], first.base(slot, true), entry.1), true));
-                }
+                base = format!("{}{}{}", &head[..8], first.base(slot), entry.1);
             }
         }
-        let mut values = vec![(format!("{head}{}", joined(&entries)), 0, false)];
-        for (base, switches) in bases {
-            values.push((base + &joined(&entries[cut + 1..]), cut + 1, switches));
-        }
-        for (own, (value, from, switches)) in specs.iter().flat_map(|own| values.iter().map(move |value| (own, value)))
-        {
+        let values = [(format!("{head}{}", joined(&entries)), 0), (base + &joined(&entries[cut + 1..]), cut + 1)];
+        for (own, (value, from)) in specs.iter().flat_map(|own| values.iter().map(move |value| (own, value))) {
             let mut other = replicas(own);
             let slot = other.take().unwrap();
             for (number, expected) in results.iter().enumerate().skip(*from) {
@@ -204,7 +222,7 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
                 prop_assert_eq!(other.text(0), lease.as_deref(), "entry {} of {}", number, value);
             }
             other.load(slot, value, b"").unwrap();
-            prop_assert_eq!(other.base(slot, *switches), first.base(0, *switches));
+            prop_assert_eq!(other.base(slot), first.base(0));
         }
         Ok(())
     });
@@ -254,49 +272,86 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
     assert_eq!(writer.text(1), None);
 
     let renewed = entry(2, now + 500, &format!("h;l2:{id},40,100,1000:{random}"));
-    let value = format!("a{}{}{}{renewed}", stamp(now), writer.base(slot, true), mark(1));
+    let value = format!("b{}{}{}{renewed}", stamp(now), writer.base(slot), mark(1));
     writer.clear();
     writer.replay(slot, &renewed, tag(2).as_bytes()).unwrap();
     reader.load(other, &value, tag(2).as_bytes()).unwrap();
-    let base = writer.base(slot, true);
+    let base = writer.base(slot);
     for replicas in [&mut writer, &mut reader] {
         // 1, 1, 40 and 2 were used; what is open is the holder's, and so remains.
         let later = format!("1 44 1000 956 0 59500 0 0 59500 {:032x}.{}.a,100,875,0", 0x2a, base_36(now + 1_500));
         assert_eq!((replicas.text(0), replicas.text(1)), (None, Some(&later[..])));
-        assert_eq!(replicas.base(0, true).split('|').nth(2), base.split('|').nth(2));
+        assert_eq!(replicas.base(0).split('|').nth(2), base.split('|').nth(2));
     }
     // What is open is charged at its end, also if nobody says so.
     reader.read(other, reading::GET, "0", 0, None, now + 2_000).unwrap();
     assert_eq!(reader.results().last_chunk::<NUMBERS_PER_RESULT>().unwrap()[1], 144.0);
 }
 
-/// A process whose base took the place of entries under other policies reads what follows as all others do.
+/// Returns the count and the limit of a hit.
+fn count(replicas: &mut Replicas, slot: u32, now: u64) -> Vec<f64> {
+    replicas.clear();
+    replicas.read(slot, reading::PEEK, "1", 0, None, now).unwrap();
+    replicas.results()[1..3].to_vec()
+}
+
+/// Whoever knows the mark of a base reads what follows as those do who read the base.
 #[test]
-fn a_base_that_is_taken_switches_the_policies_of_entries_that_name_none() {
+fn a_base_switches_no_policies() {
     let spec = |limit| Spec { kind: FixWindow, limit, scale: 60_000, rate: 1, denied: Denied::Free };
     let (mut first, mut second) = (replicas(&spec(100)), replicas(&spec(200)));
     let slots = [first.take().unwrap(), second.take().unwrap()];
     let now = 1_800_000_000_000_u64;
     let entry = |number: u64, text: &str| format!("{}{text}{}", stamp(now), mark(number));
-    let policies = format!("@{};", second.policies_text());
-    let text = format!("{}{}{}", head(now, &first), entry(1, "h5"), entry(2, &format!("{policies}h7")));
-    second.load(slots[1], &text, tag(2).as_bytes()).unwrap();
-    let base = second.base(slots[1], true);
-    // The reply has the caller's entry, which still names its policies.
-    let own = entry(3, &format!("{policies}h1"));
-    let reply = |number: u64, text: &str| format!("{}\n{}{text}", tag(number), slots[1]);
-    second.replay_all(&reply(3, &format!("#{own}")), now).unwrap();
-    let value = format!("a{}{base}{}{own}{}", stamp(now), mark(2), entry(4, "h1"));
-    second.replay_all(&reply(4, &format!("+{}", entry(4, "h1"))), now).unwrap();
-    first.load(slots[0], &value, tag(1).as_bytes()).unwrap();
-    let count = |replicas: &mut Replicas, slot| {
-        replicas.clear();
-        replicas.read(slot, reading::PEEK, "1", 0, None, now).unwrap();
-        replicas.results()[1..3].to_vec()
-    };
-    assert_eq!(count(&mut second, slots[1]), [15.0, 200.0]);
-    assert_eq!(count(&mut first, slots[0]), [15.0, 100.0]);
-    assert_eq!(first.base(slots[0], false), second.base(slots[1], false));
+    let introduced = format!("{{{}}}1h7", second.policies_text());
+    let before = format!("{}{}{}", head(now, &first), entry(1, "h5"), entry(2, &introduced));
+    for (replicas, slot) in [(&mut first, slots[0]), (&mut second, slots[1])] {
+        replicas.load(slot, &before, b"").unwrap();
+    }
+    let value = format!("b{}{}{}", stamp(now), second.base(slots[1]), mark(2));
+    let later = [entry(3, "$1h150"), entry(4, "h1"), entry(5, "$1h2")].concat();
+    let mut reader = replicas(&spec(300));
+    let slot = reader.take().unwrap();
+    reader.load(slot, &(value + &later), b"").unwrap();
+    for (replicas, slot) in [(&mut first, slots[0]), (&mut second, slots[1])] {
+        assert!(replicas.replay(slot, &later, b"").unwrap().foreign);
+        assert_eq!(replicas.base(slot), reader.base(0));
+    }
+    // 5, 7, 150 and 2, and one of limit 100 that was denied.
+    assert_eq!(count(&mut second, slots[1], now), [165.0, 200.0]);
+    assert_eq!(count(&mut first, slots[0], now), [164.0, 100.0]);
+}
+
+/// A new beginning drops policies that nobody used for a minute, and numbers the others anew.
+#[test]
+fn a_new_beginning_keeps_the_policies_in_use() {
+    let spec = |limit| Spec { kind: FixWindow, limit, scale: 60_000, rate: 1, denied: Denied::Free };
+    let mut fleet: Vec<Replicas> = (1..=5).map(|number| replicas(&spec(100 * number))).collect();
+    let texts: Vec<String> = fleet.iter().map(|one| one.policies_text().into()).collect();
+    let now = 1_800_000_000_000_u64;
+    let entry = |number: u64, at: u64, text: &str| format!("{}{text}{}", stamp(at), mark(number));
+    let news: Vec<String> =
+        (1..=4).map(|number| entry(number, now, &format!("{{{}}}{number}h1", texts[number as usize]))).collect();
+    let value = format!("{}{}", head(now, &fleet[0]), news.concat());
+    let later = entry(5, now + 60_000, "$3h1");
+    let own = &mut fleet[4];
+    let slot = own.take().unwrap();
+    own.load(slot, &value, b"").unwrap();
+    // All were used just now.
+    assert_eq!(own.new_beginning(slot).unwrap(), "");
+    own.replay(slot, &later, b"").unwrap();
+    let began = own.new_beginning(slot).unwrap();
+    assert!(began.starts_with(&format!("{}|#{}{{{}}}1$1;", texts[4], stamp(now + 60_000), texts[3])), "{began}");
+    // The tag before its mark stays known.
+    let began = format!("b{}{began}{}", stamp(now), mark(6));
+    assert!(began.contains(&format!("~{}", tag(5))));
+    let mut reader = replicas(&spec(100));
+    let other = reader.take().unwrap();
+    reader.load(other, &began, b"").unwrap();
+    for replicas in [own, &mut reader] {
+        assert_eq!(count(replicas, 0, now + 60_000)[0], 2.0);
+    }
+    assert_eq!(reader.new_beginning(other).unwrap(), "");
 }
 
 #[test]
@@ -318,7 +373,7 @@ fn a_denial_is_certain_beside_leases_and_not_beside_other_reservations() {
 
 /// A change of a text at a place: another character, one more, or one less.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
-    let characters = prop::sample::select(&b"0123456789abhilrsz!\"#@;:.,*~|-'%fcZ\xc3"[..]);
+    let characters = prop::sample::select(&b"0123456789abhilrsz!\"#@${};:.,*~|-'%fcZ\xc3"[..]);
     prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, characters), 0..4)
 }
 
@@ -332,7 +387,7 @@ fn no_text_is_a_panic(kind: Kind) {
         let mut value = format!("{head}{}", joined(&entries)).into_bytes();
         if with_base {
             replicas.load(slot, core::str::from_utf8(&value).unwrap(), b"").unwrap();
-            value = format!("{}{}{}", &head[..8], replicas.base(slot, false), entries.last().unwrap().1).into_bytes();
+            value = format!("{}{}{}", &head[..8], replicas.base(slot), entries.last().unwrap().1).into_bytes();
         }
         for (place, edit, character) in edits {
             let at = place.index(value.len());
@@ -345,11 +400,13 @@ fn no_text_is_a_panic(kind: Kind) {
         let text = String::from_utf8_lossy(&value);
         let loaded = replicas.load(slot, &text, tag(1).as_bytes()).is_ok();
         // What was read can be written.
-        let base = replicas.base(slot, true);
+        let base = replicas.base(slot);
         prop_assert_eq!(base.is_empty(), !loaded);
         replicas.restoring_base(slot).unwrap();
+        replicas.new_beginning(slot).unwrap();
         let _ = replicas.meet(slot, &text, start);
-        replicas.read(slot, reading::GET, "0", 0, None, start).unwrap();
+        // A row that no entry named is read here.
+        let _ = replicas.read(slot, reading::GET, "0", 0, None, start);
         replicas.deny(slot, 1, start, start + 1, true);
         Ok(())
     });
@@ -361,7 +418,7 @@ fn texts_of_all_kinds_are_no_panic() {
         let mut replicas = replicas(&Spec { kind: FixWindow, limit: 5, scale: 1_000, rate: 1, denied: Denied::Free });
         let slot = replicas.take().unwrap();
         let start = format!("{}#{}", head(1_800_000_000_000, &replicas), stamp(1_800_000_000_000));
-        for value in [text.clone(), format!("a{text}"), start + &text] {
+        for value in [text.clone(), format!("b{text}"), start + &text] {
             let _ = replicas.load(slot, &value, b"");
         }
         Ok(())

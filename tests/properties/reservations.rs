@@ -40,8 +40,10 @@ pub(crate) fn ttl_of(spec: &Spec, thousandths: u64) -> u64 {
 }
 
 /// An open reservation of the model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Open {
+    /// The numbers of the call that opened it.
+    spec: Spec,
     random: u128,
     start: u64,
     end: u64,
@@ -66,25 +68,27 @@ impl Reserving {
             open.end = open.end.min(now + open.ttl);
         }
         key.open.sort_by_key(|open| open.end);
-        while let Some(&open) = key.open.first().filter(|open| open.end <= now) {
-            key.open.remove(0);
-            key.charge_closed(open, open.amount, open.end, now);
+        while key.open.first().is_some_and(|open| open.end <= now) {
+            let open = key.open.remove(0);
+            key.charge_closed(&open, open.amount, open.end);
         }
         key
     }
 
-    /// Charges what was used of a reservation: not before it was made, nor before what was charged last, unless either was
-    /// a wrong reading of the clock.
-    fn charge_closed(&mut self, open: Open, used: u64, closed_at: u64, now: u64) {
+    /// Charges what was used of a reservation, by the numbers of the call that opened it: not before it was made, nor before
+    /// what was charged last, unless either was a wrong reading of the clock.
+    fn charge_closed(&mut self, open: &Open, used: u64, closed_at: u64) {
+        let own = core::mem::replace(&mut self.model.spec, open.spec.clone());
         let latest_possible = closed_at + self.model.spec.period();
         let start = if open.start > latest_possible { closed_at } else { open.start };
         let at = closed_at.max(start).max(self.model.latest());
-        let at = if at > latest_possible { now } else { at };
+        let at = if at > latest_possible { closed_at } else { at };
         if used > 0 {
             self.model.charge(used, at);
         } else {
             self.model = self.model.followed(at);
         }
+        self.model.spec = own;
     }
 
     fn sum(&self) -> u64 {
@@ -145,7 +149,6 @@ impl Reserving {
         let allowed = self.fits(cost, now);
         if cost > 0 && (allowed || self.model.spec.denied == tollgate::Denied::Count) {
             self.model.charge_denied(cost, now);
-            self.model.adopt();
         } else {
             self.model = self.model.followed(now);
         }
@@ -157,8 +160,9 @@ impl Reserving {
             return self.hit(open.amount, now);
         }
         self.model = self.model.followed(now);
+        let amount = open.amount;
         self.open.push(open);
-        self.verdict(true, open.amount, now)
+        self.verdict(true, amount, now)
     }
 
     fn take(&mut self, random: u128) -> Option<Open> {
@@ -232,7 +236,8 @@ impl Story {
         match operation {
             Operation::Hit { cost } => Outcome::Decided(key.hit(cost, now)),
             Operation::Reserve { costs: Costs::All(amount), ttl: Some(ttl), random } => {
-                Outcome::Decided(key.reserve(Open { random, start: now, end: now + ttl, ttl, amount }, now))
+                let spec = key.model.spec.clone();
+                Outcome::Decided(key.reserve(Open { spec, random, start: now, end: now + ttl, ttl, amount }, now))
             }
             Operation::Settle { id, used } => Outcome::Settled(match key.take(random_of(&id)) {
                 None => missing(&id, now),
@@ -241,7 +246,7 @@ impl Story {
                         Some(Costs::All(used)) => used,
                         _ => open.amount,
                     };
-                    key.charge_closed(open, used, now, now);
+                    key.charge_closed(&open, used, now);
                     Settlement::Settled
                 }
             }),
@@ -251,7 +256,7 @@ impl Story {
                     None => missing(&id, now),
                     Some(open) => {
                         let end = open.end.max(now + ttl);
-                        *open = Open { start: open.start.max(now), end, ttl: end - now, ..*open };
+                        (open.start, open.end, open.ttl) = (open.start.max(now), end, end - now);
                         Settlement::Extended
                     }
                 })
@@ -279,7 +284,7 @@ impl Story {
                 Outcome::Decided(decision.into())
             }
             Answer::Settled(settlement) => Outcome::Settled(settlement),
-            Answer::Leased { decision, .. } => Outcome::Decided(decision.into()),
+            Answer::Leased { decision, .. } | Answer::Undoable { decision, .. } => Outcome::Decided(decision.into()),
         }
     }
 }

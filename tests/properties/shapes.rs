@@ -175,14 +175,54 @@ fn a_reset_clears_every_shape_of_its_names_and_set_only_its_own() {
     }
 }
 
-/// Nine former shapes: the one that ends first is dropped, the others hold.
+/// As many policies as a key keeps rows, one named by each call, in any order: each admits its own limit and no more.
 #[test]
-fn a_key_keeps_eight_former_shapes() {
-    let mut key = Stored::default();
-    for minutes in 1..=10 {
-        assert!(key.hit(&spec(FixWindowPerKey, minutes * MINUTE), 5, 0));
+fn each_of_many_policies_on_one_key_holds() {
+    for policies in [10, 24, 40, tollgate::MAX_ROWS as u64] {
+        let mut key = Stored::default();
+        let mut admitted = vec![0; policies as usize];
+        for call in 0..7 * policies {
+            let policy = call * 7 % policies;
+            admitted[policy as usize] +=
+                u64::from(key.hit(&spec(FixWindowPerKey, (policy + 1) * MINUTE), 1, call / policies));
+        }
+        assert_eq!(admitted, vec![5; policies as usize]);
     }
-    assert!(!key.hit(&spec(FixWindowPerKey, 10 * MINUTE), 1, 1));
-    let admitted = (1..=10).filter(|minutes| key.clone().hit(&spec(FixWindowPerKey, minutes * MINUTE), 1, 1));
-    assert_eq!(admitted.collect::<Vec<_>>(), [1]);
+}
+
+/// One row more than a key keeps is an error that changes nothing, until a row ends or is reset.
+#[test]
+fn a_row_too_many_is_an_error() {
+    let policies_of = |minutes: u64| Policies::from(spec(FixWindowPerKey, minutes * MINUTE).policy());
+    let most = tollgate::MAX_ROWS as u64;
+    let mut record = None;
+    for minutes in 1..=most {
+        record = step(&policies_of(minutes), record.as_ref(), Operation::Hit { cost: 5 }, 0).unwrap().record;
+    }
+    let another = policies_of(most + 1);
+    for operation in [
+        Operation::Hit { cost: 1 },
+        Operation::Inc { policy: None, cost: 1 },
+        Operation::Set { policy: None, count: 1 },
+        Operation::Reserve { costs: 1.into(), ttl: None, random: 7 },
+    ] {
+        let error = step(&another, record.as_ref(), operation, MINUTE - 1).unwrap_err();
+        assert_eq!(error.code(), "full");
+        assert!(error.to_string().contains("256 policies"), "{error}");
+    }
+    // Reading needs no row, and the rows of the others still admit no more.
+    let peeked = step(&another, record.as_ref(), Operation::Peek { cost: 1 }, 0).unwrap();
+    assert_eq!(peeked.record, record);
+    let Answer::Decision(denied) =
+        step(&policies_of(most), record.as_ref(), Operation::Hit { cost: 1 }, 0).unwrap().answer
+    else {
+        unreachable!()
+    };
+    assert!(!denied.allowed);
+    let hit = |record: Option<&Record>, now| step(&another, record, Operation::Hit { cost: 1 }, now);
+    assert!(hit(record.as_ref(), MINUTE).is_ok());
+    let reset = step(&policies_of(1), record.as_ref(), Operation::Reset, 0).unwrap().record;
+    // All rows here have one name.
+    assert_eq!(reset, None);
+    assert!(hit(reset.as_ref(), 0).is_ok());
 }

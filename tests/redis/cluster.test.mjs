@@ -45,7 +45,7 @@ describe("a Cluster of three nodes", () => {
         let isOver = false;
         const moving = (async () => {
           while (!isOver) {
-            await cluster.move(`${name}:3:moving:hot`);
+            await cluster.move(`${name}:4:moving:hot`);
             moves++;
           }
         })();
@@ -80,7 +80,7 @@ describe("a Cluster of three nodes", () => {
         let isOver = false;
         const moving = (async () => {
           while (!isOver) {
-            await cluster.move(`${name}:3:leased:hot`);
+            await cluster.move(`${name}:4:leased:hot`);
             moves++;
           }
         })();

@@ -71,7 +71,7 @@ test("every shape of a key has its own state in one value, and a name gives othe
   const named = { ...options(), name: "api" };
   await new RedisLimiter(window, named).hit("a", 3);
   assert.equal((await new RedisLimiter(bucket, named).hit("a", 4)).allowed, true);
-  assert.equal((await value(named)).key, `${named.prefix}3:api:a`);
+  assert.equal((await value(named)).key, `${named.prefix}4:api:a`);
 });
 
 test("several policies, each by its name", async () => {

@@ -324,16 +324,18 @@ describe("a Redis that lost everything", () => {
 
 describe("a key that holds something else", () => {
   const [now, mark] = [stamp(1_800_000_000_000), "!process01"];
-  const start = `a${now}0.10.1.31536000000|`;
+  const start = `b${now}0.10.1.31536000000|`;
   /** Values that no version ever wrote. */
   const garbage = {
     "a text": "hello world",
     "what is not UTF-8": [97, 0, 255, 254],
     "half an entry": `${start}${now}h1!12345`,
-    "no entry": `a${"x".repeat(40)}`,
-    "no policies": `a${now}|${now}h1${mark}`,
-    "policies that are none": `a${now}0.0.0.0|${now}h1${mark}`,
+    "no entry": `b${"x".repeat(40)}`,
+    "no policies": `b${now}|${now}h1${mark}`,
+    "policies that are none": `b${now}0.0.0.0|${now}h1${mark}`,
     "an entry under policies that are none": `${start}${now}@0.0.0.0;h1${mark}`,
+    "a number of no policies": `${start}${now}$1h1${mark}`,
+    "a number out of order": `${start}${now}{0.5.1.31536000000}2h1${mark}`,
     "a line end": `${start}${now}h1${mark}\n`,
     "a line end after which there is more": `${start}${now}h1${mark}\n=${start}${now}h1${mark}`,
     "a base without states": `${start}#${now}`,
@@ -346,8 +348,9 @@ describe("a key that holds something else", () => {
   };
   /** Values of other versions. */
   const versions = {
-    "another format": `b${start.slice(1)}${now}h1${mark}`,
-    "an algorithm of later": `a${now}99.10.1.86400000|${now}h1${mark}`,
+    "a later format": `c${start.slice(1)}${now}h1${mark}`,
+    "an earlier format": `a${start.slice(1)}${now}h1${mark}`,
+    "an algorithm of later": `b${now}99.10.1.86400000|${now}h1${mark}`,
     "an operation of later": `${start}${now}z9${mark}`,
     "a field of later": `${start}${now}h1?5${mark}`,
   };
@@ -386,9 +389,9 @@ describe("a key that holds something else", () => {
     const limiter = new RedisLimiter(window, given);
     await limiter.hit("fine");
     const key = (await value(given)).key.replace(/fine$/, "bad");
-    await setting.redis.set(key, `b${now}…`);
+    await setting.redis.set(key, `a${now}…`);
     await assert.rejects(limiter.hit("bad"), { code: "unsupported_version" });
-    assert.equal(await setting.redis.get(key), `b${now}…`);
+    assert.equal(await setting.redis.get(key), `a${now}…`);
     assert.equal(await setting.redis.pttl(key), -1);
   });
 

@@ -33,7 +33,7 @@ describe("a reservation", () => {
     const limiter = new RedisLimiter(own, given);
     const { id } = await limiter.reserve("plan:42", 10, { policies: call });
     for (const _ of Array(100)) await limiter.extend(id, "1h");
-    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
+    assert.match((await value(given)).text, /^b[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
     const other = new RedisLimiter(own, given);
     assert.equal(await other.settle(id), "settled");
     for (const one of [limiter, other]) assert.equal((await one.peek("plan:42", 1, call)).allowed, false);
@@ -74,7 +74,7 @@ describe("a reservation", () => {
     const limiter = new RedisLimiter(policies, given);
     const reservation = await limiter.reserve("a", { tpm: 100 });
     while (limiter.stats.bases === 0) await limiter.inc("a", 1, "tpm");
-    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
+    assert.match((await value(given)).text, /^b[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
     const other = new RedisLimiter(policies, given);
     assert.equal(await other.get("a", "running"), 1);
     await setting.lose();
@@ -94,11 +94,15 @@ describe("a reservation", () => {
     assert.equal(limiter.stats.calls - calls, 2);
   });
 
-  test("is one of 128 at the most", async () => {
-    const limiter = new RedisLimiter({ algorithm: "concurrency", limit: 1_000 }, options());
-    const reservations = await times(130, () => limiter.reserve("a"));
-    assert.equal(allowed(reservations), 128);
-    assert.equal(reservations[129].decision.reason, "full");
+  test("is one of 1,024 at the most", async () => {
+    const wide = { algorithm: "fix_window", limit: 5_000, scale: "365d" };
+    const limiter = new RedisLimiter(wide, options());
+    const reservations = await times(1_026, () => limiter.reserve("a"));
+    assert.equal(allowed(reservations), 1_024);
+    assert.deepEqual(
+      [reservations[1_025].decision.reason, reservations[1_025].decision.violated],
+      ["full", []],
+    );
     await reservations[5].cancel();
     assert.equal((await limiter.reserve("a")).allowed, true);
   });
@@ -191,17 +195,82 @@ describe("several keys", () => {
     assert.equal(await limiter.get("a"), 20);
   });
 
-  test("settle with the next operation on each, and count until then", async () => {
+  test("are charged as their hits are decided, and an undo is an entry", async () => {
     const given = options();
     const limiter = new RedisLimiter(day, given);
     assert.equal((await hitAll([{ limiter, key: "a" }])).allowed, true);
-    const { calls } = limiter.stats;
+    assert.match((await value(given)).text, /y1!/);
     assert.equal((await limiter.hit("a")).count, 2);
-    assert.equal(limiter.stats.calls, calls + 1);
-    assert.match((await value(given)).text, /t[0-9a-f]{32}\.[0-9a-z]+\.a:_;h!/);
-    const held = new RedisLimiter(slots, options());
-    await hitAll([{ limiter: held, key: "a" }]);
-    assert.equal((await held.reserve("a")).allowed, true);
+    const other = new RedisLimiter({ ...day, limit: 1 }, options());
+    const { allowed } = await hitAll([
+      { limiter, key: "a" },
+      { limiter: other, key: "b", cost: 2 },
+    ]);
+    assert.equal(allowed, false);
+    assert.match((await value(given)).text, /u[0-9a-f]{16}\.[0-9a-z]+\.0:1!/);
+    assert.deepEqual([await limiter.get("a"), await other.get("b")], [2, 0]);
+    // Another process replays the same.
+    assert.equal(await new RedisLimiter(day, given).get("a"), 2);
+    const counting = new RedisLimiter(slots, options());
+    await assert.rejects(hitAll([{ limiter: counting, key: "a" }]), { code: "reserve_only" });
+  });
+
+  test("an undo whose reply is lost is repeated, and gives back once", async () => {
+    for (const isPerformed of [true, false]) {
+      using time = new ControlledTime(setting.redis);
+      let undos = 0;
+      const client = {
+        send: async (key, words) => {
+          if (!words.some((word) => /u[0-9a-f]{16}\./.test(word))) return time.client.send(key, words);
+          undos += 1;
+          if (undos > 1) return time.client.send(key, words);
+          if (isPerformed) await time.client.send(key, words);
+          throw new Error("broken");
+        },
+      };
+      const given = options({ client });
+      const limiter = new RedisLimiter({ ...day, limit: 5 }, given);
+      const full = new RedisLimiter({ ...day, limit: 1 }, options({ client: time.client }));
+      const hits = [
+        { limiter, key: "a", cost: 2 },
+        { limiter: full, key: "b", cost: 2 },
+      ];
+      assert.equal((await hitAll(hits)).allowed, false);
+      assert.equal(await limiter.get("a"), isPerformed ? 0 : 2);
+      await limiter.inc("a", 3);
+      // Redis's time stands still meanwhile: an undo is accepted for ten seconds.
+      while (undos < 2) await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(await limiter.get("a"), 3);
+    }
+  });
+
+  test("are undone by costs and policies of the call", async () => {
+    const bucket = { algorithm: "token_bucket", capacity: 10, refillRate: 1, per: "365d", name: "tokens" };
+    const given = options();
+    const limiter = new RedisLimiter([{ ...day, limit: 10, name: "day" }, bucket], given);
+    const full = new RedisLimiter({ ...day, limit: 1 }, options());
+    const policies = [{ ...day, limit: 20, name: "day" }, bucket];
+    for (const cost of [{ tokens: 4 }, { day: 0, tokens: 7 }, 3]) {
+      const { allowed } = await hitAll([
+        { limiter, key: "a", cost, policies },
+        { limiter: full, key: "b", cost: 2 },
+      ]);
+      assert.equal(allowed, false);
+    }
+    assert.deepEqual([await limiter.get("a", "day"), await limiter.get("a", "tokens")], [0, 10]);
+    const again = new RedisLimiter([{ ...day, limit: 10, name: "day" }, bucket], given);
+    assert.equal(await again.get("a", "tokens"), 10);
+  });
+
+  test("under an exception that allows, nothing is charged or undone", async () => {
+    const limiter = new RedisLimiter(day, options());
+    const full = new RedisLimiter({ ...day, limit: 1 }, options());
+    await limiter.except("a", { allow: true }, { for: "1d" });
+    const { allowed } = await hitAll([
+      { limiter, key: "a", cost: 9 },
+      { limiter: full, key: "b", cost: 2 },
+    ]);
+    assert.deepEqual([allowed, await limiter.get("a")], [false, 0]);
   });
 });
 

@@ -60,6 +60,27 @@ describe("after a loss", () => {
     for (const limiter of [little, more, most]) assert.equal(await limiter.get("a"), 73);
   });
 
+  test("what limiters with other policies admitted meanwhile is charged to each of them", async () => {
+    const given = options();
+    const named = (name, limit) => new RedisLimiter({ ...window, limit, name }, given);
+    // The last two are two versions of one.
+    const all = [named("api", 100), named("login", 20), named("login", 40)];
+    for (const limiter of all) await times(5, () => limiter.hit("a"));
+    for (const limiter of all) await limiter.peek("a");
+    await setting.lose();
+    const strangers = [named("login", 40), named("api", 100), named("search", 10)];
+    for (const stranger of strangers) await times(3, () => stranger.hit("a"));
+    // No more than what all strangers admitted, and at least what each did.
+    const counts = [];
+    for (const limiter of [...all, ...strangers]) counts.push(await limiter.get("a"));
+    const [api, login, later, ...others] = counts;
+    assert.ok(api >= 8 && api <= 14, `${api}`);
+    assert.ok(login >= 13 && login <= 19, `${login}`);
+    assert.equal(login, later);
+    assert.deepEqual(others.slice(0, 2), [login, api]);
+    assert.ok(others[2] >= 3 && others[2] <= 9, `${others[2]}`);
+  });
+
   test("three losses in a row, with processes that stay quiet", async () => {
     const given = options();
     const fleet = await knowing([5, 5, 5, 5, 5], given);

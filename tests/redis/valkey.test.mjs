@@ -43,7 +43,7 @@ describe("Valkey", { skip }, () => {
   test("takes many keys in one call, and fails alone for one of another type", async () => {
     const given = options({ onError: "allow" });
     const limiter = new RedisLimiter(bucket, given);
-    await client.lpush(`${given.prefix}3:default:key 7`, "a list");
+    await client.lpush(`${given.prefix}4:default:key 7`, "a list");
     const decisions = await times(32, (number) => limiter.hit(`key ${number}`));
     assert.deepEqual(
       decisions.map(({ reason }, number) => (reason === "error" ? number : -1)).filter((at) => at >= 0),

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RemoteLimiter } from "../../dist/client.js";
-import { RateLimiter } from "../../dist/node.js";
+import { Ledger, RateLimiter } from "../../dist/node.js";
 
 const policies = [
   { name: "rpm", algorithm: "sliding_window", limit: 60, scale: "1m" },
@@ -94,7 +94,7 @@ test("a scope that ends without settling charges in full", () => {
     reservation.settle(1);
   }
   assert.equal(limiter.get("a"), 5);
-  assert.deepEqual(limiter.snapshot().open, []);
+  assert.equal(limiter.snapshot().keys[0][1][0].length, 7);
 });
 
 test("a snapshot has the open reservations, and an id outlives the limiter", () => {
@@ -125,15 +125,33 @@ test("a reset clears used amounts, and open reservations only with the option", 
   assert.equal(limiter.reset("a"), false);
 });
 
-test("the 1,025th open reservation of a key is denied as full", () => {
-  const { limiter } = made({ algorithm: "concurrency", limit: 5_000 });
-  const open = Array.from({ length: 1_024 }, () => limiter.reserve("a"));
+test("the 10,001st open reservation of a key is denied as full", () => {
+  const { limiter } = made({ algorithm: "fix_window", limit: 50_000, scale: "1d" });
+  const open = Array.from({ length: 10_000 }, () => limiter.reserve("a"));
   assert.ok(open.every(({ allowed }) => allowed));
   const { decision } = limiter.reserve("a");
   assert.deepEqual([decision.allowed, decision.reason, decision.retryAfter], [false, "full", 60_000]);
-  assert.equal(decision.count, 1_024);
+  assert.equal(decision.count, 10_000);
   open[0].cancel();
   assert.equal(limiter.reserve("a").allowed, true);
+});
+
+test("a concurrency that a key cannot reach is an error", () => {
+  const slots = (limit) => ({ algorithm: "concurrency", limit });
+  const message = (limit, max) =>
+    `limit: ${limit} is not a concurrency that a key can reach; it has at most ${max} open reservations here`;
+  assert.throws(() => new RateLimiter(slots(10_001)), {
+    code: "invalid_policy",
+    message: message(10_001, 10_000),
+  });
+  assert.throws(() => new Ledger(slots(1_025)), { code: "invalid_policy", message: message(1_025, 1_024) });
+  const limiter = new RateLimiter(slots(10_000));
+  new Ledger(slots(1_024));
+  assert.throws(() => limiter.except("a", { limit: 10_001 }, { for: "1h" }), {
+    message: `concurrency.${message(10_001, 10_000)}`,
+  });
+  assert.equal(limiter.reserve("a", 10_000).allowed, true);
+  assert.equal(limiter.peek("a").allowed, false);
 });
 
 test("a reservation of a key that was evicted says so", () => {

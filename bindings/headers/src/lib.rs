@@ -19,13 +19,13 @@ use tollgate::{Decision, Reason, Violated};
 use wasm_bindgen::prelude::*;
 
 /// Returns the headers for a decision, each name and value on a line of its own; empty if a number is missing.
-/// `decision` has its numbers: allowed, limit, remaining, retry after, more after, position of the policy, and whether it
-/// is banned. `numbers` has the numbers of each policy, `names` their names and `units` their units, one on each line;
+/// `decision` has its numbers: allowed, limit, remaining, retry after, more after, position of the policy, and the number
+/// of its reason. `numbers` has the numbers of each policy, `names` their names and `units` their units, one on each line;
 /// a line without a unit is empty.
 #[wasm_bindgen]
 pub fn headers(decision: &[f64], numbers: &[f64], names: &str, units: &str, legacy: bool) -> String {
     let mut text = String::new();
-    let &[allowed, limit, remaining, retry_after, more_after, policy, banned] = decision else { return text };
+    let &[allowed, limit, remaining, retry_after, more_after, policy, reason] = decision else { return text };
     let decision = Decision {
         allowed: allowed != 0.0,
         count: 0,
@@ -36,7 +36,7 @@ pub fn headers(decision: &[f64], numbers: &[f64], names: &str, units: &str, lega
         more_after: more_after as u64,
         policy: policy as usize,
         violated: Violated::default(),
-        reason: reason(banned != 0.0),
+        reason: reason_of(reason),
     };
     let units = units.split('\n').map(|unit| Some(unit).filter(|unit| !unit.is_empty()));
     let texts = names.split('\n').zip(units);
@@ -61,15 +61,20 @@ fn policies(numbers: &[f64]) -> impl Iterator<Item = PolicyNumbers> {
     })
 }
 
-fn reason(is_banned: bool) -> Option<Reason> {
-    is_banned.then_some(Reason::Banned)
+/// Returns the reason of a number; `None` for those that change nothing of a response.
+fn reason_of(number: f64) -> Option<Reason> {
+    match number as u32 {
+        1 => Some(Reason::Banned),
+        2 => Some(Reason::Reserved),
+        _ => None,
+    }
 }
 
-/// Returns the body of a denial by the policies whose bits are set.
+/// Returns the body of a denial by the policies whose bits are set. `reason` is the number of its reason.
 #[wasm_bindgen]
-pub fn problem_body(violated: u32, banned: bool, names: &str) -> String {
+pub fn problem_body(violated: u32, reason: f64, names: &str) -> String {
     let mut text = String::new();
     let name = |position| names.split('\n').nth(position).unwrap_or_default();
-    write_problem(&mut text, Violated::from_bits(violated), reason(banned), name);
+    write_problem(&mut text, Violated::from_bits(violated), reason_of(reason), name);
     text
 }

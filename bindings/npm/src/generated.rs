@@ -10,11 +10,12 @@ use tollgate::boundary::numbers::PER_POLICY;
 use tollgate::boundary::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS,
     EXCEPTION, EXCEPTION_FIELDS, EXCEPTION_NAME, Field, MAX_BAN_COUNT, MAX_EXCEPTION, MAX_KEY_BYTES, MAX_KEYS_IN_JS,
-    MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
+    MAX_POLICIES, MAX_RESERVATIONS, MAX_ROWS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS, MAX_TTL, MAX_UTC_OFFSET,
+    ON_FULL_WORDS, Role,
 };
-use tollgate::boundary::{MAX_FORMER, OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
+use tollgate::boundary::{OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
 use tollgate::redis_log;
-use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
+use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, MAX_UNDO, Settlement};
 
 use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
@@ -69,6 +70,7 @@ fn statuses() -> Constant {
         ("full", status::FULL),
         ("banned", status::BANNED),
         ("denied", status::DENIED),
+        ("reserved", status::RESERVED),
         ("invalidCost", status::INVALID_COST),
         ("invalidTime", status::INVALID_TIME),
         ("invalidHandle", status::INVALID_HANDLE),
@@ -76,6 +78,7 @@ fn statuses() -> Constant {
         ("mismatch", status::MISMATCH),
         ("noRoom", status::NO_ROOM),
         ("manyExceptions", status::MANY_EXCEPTIONS),
+        ("manyRows", status::MANY_ROWS),
         ("invalidAmount", status::INVALID_AMOUNT),
         ("uncountable", status::UNCOUNTABLE),
         ("at", status::AT),
@@ -135,6 +138,7 @@ fn offsets() -> Constant {
     let offsets = [
         ("floats", offset_of!(ResultBuffer, floats)),
         ("integers", offset_of!(ResultBuffer, integers)),
+        ("moved", offset_of!(ResultBuffer, moved)),
         ("list", offset_of!(ResultBuffer, list)),
         ("handle", offset_of!(ResultBuffer, handle)),
     ];
@@ -176,6 +180,7 @@ fn replay() -> Constant {
                 ("rejected", redis_log::kind::REJECTED),
                 ("banned", redis_log::kind::BANNED),
                 ("excepted", redis_log::kind::EXCEPTED),
+                ("reserved", redis_log::kind::RESERVED),
             ]),
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
@@ -248,7 +253,10 @@ fn limits() -> Constant {
         ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
         ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
         ("openNumbers", format!("{OPEN_NUMBERS}")),
-        ("maxFormer", format!("{MAX_FORMER}")),
+        ("maxRows", format!("{MAX_ROWS}")),
+        ("maxReservations", format!("{MAX_RESERVATIONS}")),
+        ("maxStoredReservations", format!("{MAX_STORED_RESERVATIONS}")),
+        ("maxUndo", format!("{MAX_UNDO}")),
         ("maxStoredLog", format!("{MAX_STORED_LOG}")),
     ];
     let about = "Spellings, words, defaults and limits.";

@@ -17,7 +17,7 @@ use tollgate::{Decision, Settlement};
 use crate::handles::{Handle, Handles};
 #[cfg(target_arch = "wasm32")]
 use crate::platform::grow_ahead;
-use crate::result_buffer::{ResultBuffer, moved};
+use crate::result_buffer::ResultBuffer;
 
 /// The size of the call buffer.
 const CALL_NUMBERS: usize = PER_POLICY * schema::MAX_POLICIES;
@@ -86,9 +86,27 @@ fn shared<R>(work: impl FnOnce(&mut Shared) -> R) -> R {
     work(unsafe { &mut *SHARED.0.get() })
 }
 
-/// Runs `work` on the limiter of a handle; `None` if there is none.
+/// Runs `work`, which does not allocate, on the limiter of a handle; `None` if there is none.
 pub(crate) fn with_limiter<R>(handle: Handle, work: impl FnOnce(&mut SlotLimiter) -> R) -> Option<R> {
     shared(|shared| shared.slabs.get_mut(handle).map(work))
+}
+
+/// Runs an operation on the limiter of a handle; `None` if there is none.
+pub(crate) fn operate<R>(handle: Handle, work: impl FnOnce(&mut SlotLimiter) -> R) -> Option<R> {
+    shared(|Shared { slabs, result, .. }| {
+        let limiter = slabs.get_mut(handle)?;
+        let done = work(limiter);
+        leave(result, limiter);
+        Some(done)
+    })
+}
+
+/// Ends an operation, whether it failed or not: grows the memory ahead, and writes whether slots were moved. Every operation
+/// but a plain hit passes through here.
+#[inline(never)]
+fn leave(result: &mut ResultBuffer, limiter: &SlotLimiter) {
+    grow_ahead();
+    result.moved = limiter.has_moved().into();
 }
 
 /// Adds a limiter and writes its handle into the result buffer; on a failure, a status.
@@ -124,6 +142,7 @@ pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut SlotLimiter, &mut Vec<
     shared(|Shared { slabs, result, list, .. }| {
         let Some(limiter) = slabs.get_mut(handle) else { return status::INVALID_HANDLE.into() };
         let number = work(limiter, list);
+        leave(result, limiter);
         result.write_list(list);
         match number {
             Ok(number) => number as f64,
@@ -158,6 +177,7 @@ pub extern "C" fn input(count: usize) -> usize {
             return 0;
         }
         list.resize(count, 0);
+        grow_ahead();
         list.as_mut_ptr().expose_provenance()
     })
 }
@@ -281,12 +301,12 @@ pub mod settlement {
 #[unsafe(no_mangle)]
 pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now: f64, extends: bool) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
-    shared(|Shared { slabs, reservation, .. }| {
+    shared(|Shared { slabs, result, reservation, .. }| {
         let Some(used) = costs(&reservation.costs) else { return status::INVALID_COST };
         let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         let (id, ttl) = ((reservation.bits(), reservation.end as u64), extends.then_some(reservation.ttl as u64));
         let settled = limiter.settle_reservation(u32::try_from(slot).ok(), id, &used, ttl, now);
-        grow_ahead();
+        leave(result, limiter);
         match settled {
             Ok(Settlement::Settled) => settlement::SETTLED,
             Ok(Settlement::Extended) => settlement::EXTENDED,
@@ -294,6 +314,30 @@ pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now:
             Ok(Settlement::Closed) => settlement::CLOSED,
             Ok(Settlement::Evicted) => settlement::EVICTED,
             Err(failure) => status_of(failure),
+        }
+    })
+}
+
+/// Undoes the hit in the reservation buffer, by its costs, the first two of the bits, the time in the place of the end, and
+/// what was beside it in the place of the `ttl`. With `asks`, only returns what is beside a hit of these costs that was just
+/// allowed, or NaN if it charged nothing. Returns what was given back, or a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn undo(index: u32, generation: u32, slot: i32, now: f64, asks: bool) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    shared(|Shared { slabs, reservation, .. }| {
+        let Some(costs) = costs(&reservation.costs) else { return status::INVALID_COST.into() };
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE.into() };
+        let slot = u32::try_from(slot).ok();
+        if asks {
+            return limiter.beside_hit(slot, &costs, now).map_or(f64::NAN, |beside| beside as f64);
+        }
+        let [high, low, ..] = reservation.bits();
+        let hit = (u64::from(high) << 32 | u64::from(low), reservation.end as u64, reservation.ttl as u64);
+        let undone = limiter.undo(slot, hit, &costs, now);
+        grow_ahead();
+        match undone {
+            Ok(given) => given as f64,
+            Err(failure) => status_of(failure).into(),
         }
     })
 }
@@ -334,9 +378,9 @@ pub extern "C" fn crash() {
 /// Writes a decision and returns its status, with the bit for moved slots.
 #[inline(never)]
 fn finish(result: &mut ResultBuffer, limiter: &mut SlotLimiter, decision: Result<Decision, Failure>) -> i32 {
-    grow_ahead();
+    leave(result, limiter);
     match decision {
-        Ok(decision) => result.write_decision(&decision) | moved(limiter),
+        Ok(decision) => result.write_decision(&decision) | (result.moved * status::MOVED),
         Err(failure) => status_of(failure),
     }
 }

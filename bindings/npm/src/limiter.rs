@@ -77,6 +77,9 @@ pub extern "C" fn count(
         if position >= limiter.policies() {
             return Err(Failure::At(position));
         }
+        if matches!(operation, operation::INC | operation::SET) {
+            limiter.check_countable(position)?;
+        }
         match (operation, signed(amount)) {
             (operation::GET, _) => limiter.get(slot, position, now),
             (operation::EXPIRES_AT, _) => limiter.expires_at(slot, position, now),
@@ -127,10 +130,11 @@ pub extern "C" fn acknowledge(index: u32, generation: u32) -> f64 {
     })
 }
 
-/// Returns how many live keys were evicted.
+/// Returns how many live keys were evicted. Like `rescue`, it does not allocate.
 #[unsafe(no_mangle)]
 pub extern "C" fn evicted(index: u32, generation: u32) -> f64 {
-    at_time(index, generation, 0.0, &mut |limiter, _| Ok(limiter.evicted()))
+    hot::with_limiter(Handle { index, generation }, |limiter| limiter.evicted() as f64)
+        .unwrap_or(status::INVALID_HANDLE.into())
 }
 
 /// Lists the states of a slot, as [`SlotLimiter::export`] appends them. Returns when they end; 0, with an empty list, if they have ended.
@@ -174,7 +178,7 @@ type Work<'a> = &'a mut dyn FnMut(&mut SlotLimiter, u64) -> Result<u64, Failure>
 #[inline(never)]
 fn at_time(index: u32, generation: u32, now: f64, work: Work<'_>) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    match hot::with_limiter(Handle { index, generation }, |limiter| work(limiter, now)) {
+    match hot::operate(Handle { index, generation }, |limiter| work(limiter, now)) {
         Some(Ok(number)) => number as f64,
         Some(Err(failure)) => status_of(failure).into(),
         None => status::INVALID_HANDLE.into(),

@@ -1,6 +1,6 @@
 //! The buffer from which JavaScript reads the result of an operation.
 
-use tollgate::boundary::{SlotLimiter, status};
+use tollgate::boundary::status;
 use tollgate::{Decision, Reason};
 
 /// The numbers of a decision, as integers if all of them are small, else as floats.
@@ -11,6 +11,8 @@ pub struct ResultBuffer {
     pub floats: [f64; 6],
     /// The same, then the position of the policy, and the bits of the policies that denied.
     pub integers: [i32; 8],
+    /// 1 if the last operation moved slots, whether it failed or not. A plain hit moves none, and does not write it.
+    pub moved: i32,
     /// The address and the length of a list of integers.
     pub list: [u32; 2],
     /// The index of the handle of a new limiter, or a status, and its generation.
@@ -18,7 +20,7 @@ pub struct ResultBuffer {
 }
 
 impl ResultBuffer {
-    pub(crate) const EMPTY: Self = Self { floats: [0.0; 6], integers: [0; 8], list: [0; 2], handle: [0; 2] };
+    pub(crate) const EMPTY: Self = Self { floats: [0.0; 6], integers: [0; 8], moved: 0, list: [0; 2], handle: [0; 2] };
 
     /// Writes a decision and returns its status.
     #[inline(always)]
@@ -27,6 +29,7 @@ impl ResultBuffer {
             Some(Reason::Full) => status::FULL,
             Some(Reason::Banned) => status::BANNED,
             Some(Reason::Denied) => status::DENIED,
+            Some(Reason::Reserved) => status::RESERVED,
             _ => i32::from(decision.allowed) * status::ALLOWED,
         };
         let Decision { count, limit, remaining, retry_after, reset_after, more_after, .. } = *decision;
@@ -48,12 +51,6 @@ impl ResultBuffer {
     pub(crate) fn write_list(&mut self, numbers: &[i64]) {
         self.list = [numbers.as_ptr().expose_provenance() as u32, numbers.len() as u32];
     }
-}
-
-/// Returns the status bit for slots that were freed or taken.
-#[inline(always)]
-pub(crate) fn moved(limiter: &SlotLimiter) -> i32 {
-    if limiter.has_moved() { status::MOVED } else { 0 }
 }
 
 /// Converts a number below 2^63; machines convert signed numbers in fewer steps.

@@ -111,10 +111,15 @@ impl Replicas {
         }
     }
 
-    /// Returns the states of a slot as the base of a value, without a tag. With `switches` the policies of the states become
-    /// those of entries that name none.
-    pub fn base(&mut self, slot: u32, switches: bool) -> String {
-        self.replicas.base(slot, switches)
+    /// Returns the states of a slot as the base of a value, without a tag.
+    pub fn base(&self, slot: u32) -> String {
+        self.replicas.base(slot)
+    }
+
+    /// Returns the same of a value that begins anew; empty if there is no need, or not enough memory.
+    #[wasm_bindgen(js_name = newBeginning)]
+    pub fn new_beginning(&self, slot: u32) -> String {
+        self.replicas.new_beginning(slot).unwrap_or_default()
     }
 
     /// Returns the same of a value that is restored; empty if there is not enough memory.

@@ -59,14 +59,14 @@ pub extern "C" fn input(count: usize) -> usize {
     })
 }
 
-/// Opens the states in the input, which follow the numbers of `count` policies; with none, one state by its shape alone.
-/// With `counts`, denied hits count; with `keeps_ended`, states that have ended are kept. Returns 0, or a status.
+/// Opens the states in the input, which follow the numbers of `count` policies. With `counts`, denied hits count. Returns 0,
+/// or a status.
 #[unsafe(no_mangle)]
-pub extern "C" fn begin(count: usize, counts: bool, keeps_ended: bool, now: f64) -> i32 {
+pub extern "C" fn begin(count: usize, counts: bool, now: f64) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
     shared(|Shared { input, key, .. }| {
         let denied = if counts { Denied::Count } else { Denied::Free };
-        match opened(input, count, denied, keeps_ended, now) {
+        match opened(input, count, denied, now) {
             Ok(opened) => {
                 *key = Some(opened);
                 0
@@ -76,16 +76,13 @@ pub extern "C" fn begin(count: usize, counts: bool, keeps_ended: bool, now: f64)
     })
 }
 
-fn opened(input: &[f64], count: usize, denied: Denied, keeps_ended: bool, now: u64) -> Result<OneKey, Failure> {
+fn opened(input: &[f64], count: usize, denied: Denied, now: u64) -> Result<OneKey, Failure> {
     let (numbers, states) = input.split_at_checked(PER_POLICY * count).ok_or(Failure::Mismatch)?;
     let mut list = Vec::new();
     list.try_reserve_exact(states.len()).map_err(|_| Failure::OutOfMemory)?;
     list.extend(states.iter().map(|&number| number as i64));
-    let mut key = match count {
-        0 => OneKey::of_shape(&list, now)?,
-        _ => OneKey::new(policies(numbers)?, Some(denied), now)?,
-    };
-    key.load(now, &list, keeps_ended)?;
+    let mut key = OneKey::new(policies(numbers)?, Some(denied), now)?;
+    key.load(now, &list)?;
     Ok(key)
 }
 
@@ -123,8 +120,8 @@ pub extern "C" fn hit(cost: f64, now: f64, charges: bool) -> i32 {
     })
 }
 
-/// Writes when the states that were opened end, 0 if they have, and then, unless they have, the states, as
-/// [`OneKey::save`] passes them. Returns how many numbers the output has, or a status.
+/// Writes when the states that were opened end, 0 if all have, and then those that have not, as [`OneKey::save`] passes
+/// them. Returns how many numbers the output has, or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn save(now: f64) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
@@ -176,7 +173,7 @@ mod tests {
         let address = with_exposed_provenance_mut(input(numbers.len()));
         // SAFETY: `input` made room for so many numbers at the address, and no other reference to them is in use.
         unsafe { core::slice::from_raw_parts_mut(address, numbers.len()) }.copy_from_slice(&numbers);
-        begin(1, false, false, now)
+        begin(1, false, now)
     }
 
     /// Copies numbers that an export wrote.
@@ -200,8 +197,8 @@ mod tests {
         }
         assert_eq!((open(&states, 3.0), hit(1.0, 3.0, true)), (0, 0));
         assert_eq!(read(result(), 7)[2..], [0.0, 59_997.0, 59_997.0, 59_997.0, 0.0]);
-        assert_eq!(begin(9, false, false, 0.0), status_of(Failure::Mismatch));
+        assert_eq!(begin(9, false, 0.0), status_of(Failure::Mismatch));
         assert_eq!(open(&[1.0, 2.0], 0.0), status_of(Failure::At(0)));
-        assert_eq!(begin(1, false, false, -1.0), status::INVALID_TIME);
+        assert_eq!(begin(1, false, -1.0), status::INVALID_TIME);
     }
 }

@@ -211,6 +211,8 @@ function shapedInJson(answer: Answer): Result {
     return exception === null ? { exception } : { exception, until };
   }
   if ("decision" in answer) return answer.decision;
+  if ("undoable" in answer) return answer.undoable;
+  if ("undone" in answer) return { undone: answer.undone > 0 };
   if ("leased" in answer) return answer.leased;
   if ("reserved" in answer) return { allowed: answer.reserved.decision.allowed, ...answer.reserved };
   if (!("settled" in answer)) return answer;

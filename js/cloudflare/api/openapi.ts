@@ -59,9 +59,9 @@ const decisionFields = {
   violated: { type: "array", items: text },
 };
 const reason = {
-  enum: ["full", "banned", "denied"],
+  enum: ["full", "banned", "denied", "reserved"],
   description:
-    "The key has as many open reservations as it may have, a ban holds, or an exception denies it.",
+    "The key has as many open reservations as it may have, a ban holds, an exception denies it, or open reservations alone are in the way.",
 };
 const decision = object({ ...decisionFields, reason }, Object.keys(decisionFields));
 const count = object({ count: whole });
@@ -118,7 +118,16 @@ type Described = [summary: string, takes: Record<string, unknown>, needs: string
 
 /** Each operation: its summary, its fields besides the policy, the required ones among them, and its result. */
 const operations: Record<Operation, Described> = {
-  hit: ["Decides whether the key may act now, and charges the cost if so.", { key, cost }, ["key"], decision],
+  hit: [
+    "Decides whether the key may act now, and charges the cost if so.",
+    {
+      key,
+      cost,
+      undoable: { type: "boolean", default: false, description: "Whether the result has an id for undo." },
+    },
+    ["key"],
+    { oneOf: [decision, object({ decision, id: { type: ["string", "null"] } })] },
+  ],
   peek: ["Returns what a hit would return. Changes no state.", { key, cost }, ["key"], decision],
   inc: ["Adds a cost to the count, whether it fits or not.", { key, cost: added, of }, ["key"], count],
   set: [
@@ -177,9 +186,19 @@ const operations: Record<Operation, Described> = {
     ["key"],
     object({ reset: { type: "boolean" } }),
   ],
+  undo: [
+    "Gives back what of a hit still counts, within ten seconds of it and once.",
+    {
+      key,
+      id: { ...text, pattern: "^[0-9a-f]{16}\\.[0-9a-z]+\\.[0-9a-z]+$", description: "As hit returned it." },
+      cost,
+    },
+    ["key", "id"],
+    object({ undone: { type: "boolean", description: "Whether something was given back." } }),
+  ],
   reserve: [
     "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
-    { key, cost, ttl: duration, settles: { type: "array", items: id } },
+    { key, cost, ttl: duration },
     ["key"],
     reserved,
   ],

@@ -3,7 +3,7 @@ import { isAllowed, type Numbers, named, reasonIn } from "../../wasm/decision-nu
 import type { TollgateEnv } from "../env.ts";
 import { log, report } from "../log.ts";
 import { ask, Unanswered } from "../object/ask.ts";
-import { type HoldReply, holdAll, releaseAll, settleLater } from "../object/hold.ts";
+import { type HitReply, hitObjects, undoHits } from "../object/undo.ts";
 import { problem, unanswered } from "../problem.ts";
 import type { Result } from "../watch/report.ts";
 import { expose, permit } from "./cors.ts";
@@ -97,21 +97,20 @@ function decide(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outco
 async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outcome> {
   const { env, context, isolate } = call;
   const now = Date.now();
-  const results = await holdAll(env, isolate, checks, (check, send) => askAdmitted(call, check, send));
-  const replies = results.filter((result): result is HoldReply => !(result instanceof Unanswered));
-  const failures = results.flatMap((result, at) =>
-    result instanceof Unanswered ? [failed(call, checks[at] as LimitCheck, result)] : [],
+  const results = await hitInTurn(call, checks, now);
+  const replies = results.flatMap(([, result]) => (result instanceof Unanswered ? [] : [result]));
+  const failures = results.flatMap(([check, result]) =>
+    result instanceof Unanswered ? [failed(call, check, result)] : [],
   );
   const denials = replies.filter(({ numbers }) => !isAllowed(numbers));
   const failureDenial = failures.find((failure) => "response" in failure);
   if (denials.length === 0 && failureDenial === undefined) {
-    settleLater(isolate, replies);
     for (const { check } of replies) count(call, check, "allowed");
     const allowed = replies.map(({ check, numbers }) => isolate.clientResponse(check.set, numbers));
     const passed = failures as Extract<Outcome, { headers: unknown }>[];
     return { headers: [...allowed, ...passed].map(({ headers }) => headers).reduce(joined) };
   }
-  context.waitUntil(releaseAll(env, isolate, replies));
+  context.waitUntil(undoHits(env, isolate, replies));
   for (const { check, numbers } of denials) if (!check.shadow) isolate.remember(check, numbers, now);
   const longest = denials.toSorted((one, other) => waitOf(other) - waitOf(one))[0];
   if (longest === undefined) return failureDenial as Outcome;
@@ -119,7 +118,42 @@ async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Prom
   return { response: denied(call, check, numbers, false) };
 }
 
-const waitOf = ({ numbers }: HoldReply) => named(numbers, []).retryAfter;
+/** A check, and the reply of its object. */
+type Hit = readonly [check: LimitCheck, result: HitReply | Unanswered];
+
+/** Hits the objects of all keys at once; if one of them denied lately, first that one, and the others only if it allows. */
+async function hitInTurn(
+  call: GatewayCall,
+  checks: readonly LimitCheck[],
+  now: number,
+): Promise<readonly Hit[]> {
+  const { isolate } = call;
+  const { deniedLately } = isolate;
+  const hit = async (checks: readonly LimitCheck[]): Promise<Hit[]> => {
+    const results = await hitObjects(call.env, isolate, checks, (check, send) =>
+      askAdmitted(call, check, send),
+    );
+    return results.map((result, at) => {
+      const check = checks[at] as LimitCheck;
+      if (!(result instanceof Unanswered))
+        deniedLately.note(isolate.keyOf(check), !isAllowed(result.numbers), now);
+      return [check, result];
+    });
+  };
+  const keys = checks.map((check) => isolate.keyOf(check));
+  const worst = deniedLately.worst(keys, now);
+  const first = checks[worst];
+  if (first === undefined) return hit(checks);
+  const [own] = (await hit([first])) as [Hit];
+  const [, result] = own;
+  const goesOn = result instanceof Unanswered ? first.allowOnError : isAllowed(result.numbers);
+  if (!goesOn) return [own];
+  const others = await hit(checks.toSpliced(worst, 1));
+  // In the order of the rule, so that the headers do not depend on what was denied lately.
+  return others.toSpliced(worst, 0, own);
+}
+
+const waitOf = ({ numbers }: HitReply) => named(numbers, []).retryAfter;
 
 /** Decides under a rule with one key, from a lease or by the key's object. */
 async function decideOne(call: GatewayCall, check: LimitCheck): Promise<Outcome> {

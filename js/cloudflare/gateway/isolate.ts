@@ -7,6 +7,7 @@ import type { Reach } from "../object/ask.ts";
 import { call, Rebuilt } from "../wasm.ts";
 import type { Collector } from "../watch/collector.ts";
 import type { Cors } from "./cors.ts";
+import { DeniedLately } from "./denied-lately.ts";
 import { Digests } from "./digests.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
 
@@ -146,6 +147,8 @@ export class Isolate implements Reach {
   #newLeases: () => Leases;
   #ownSecret: string | undefined;
   #digests = new Digests();
+  /** The keys of rules with several that denied lately. */
+  readonly deniedLately = new DeniedLately();
 
   /** Reads a configuration, a text of JSON. */
   constructor(json: string) {

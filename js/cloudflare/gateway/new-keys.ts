@@ -2,7 +2,7 @@ import { isAllowed, type Numbers } from "../../wasm/decision-numbers.ts";
 import { type Admission, newMark } from "../object/admission.ts";
 import { Unanswered } from "../object/ask.ts";
 import type { ErrorInfo } from "../object/decision.ts";
-import { type HoldReply, hold, releaseAll, settleLater } from "../object/hold.ts";
+import { type HitReply, hitUndoable, undoHits } from "../object/undo.ts";
 import type { GatewayCall } from "./gateway.ts";
 import type { LimitCheck } from "./isolate.ts";
 import { TooManyNewKeys } from "./too-many-new-keys.ts";
@@ -25,20 +25,17 @@ export async function askAdmitted(
   if (newKeys === undefined) return ask(undefined);
   const first = await ask({ keptFor, isAdmitted: false });
   if (first !== newMark) return first;
-  const held = await admit(call, check, newKeys);
-  if (held instanceof TooManyNewKeys) {
+  const counted = await admit(call, check, newKeys);
+  if (counted instanceof TooManyNewKeys) {
     // Of several requests that bring a key together, one may have been admitted meanwhile.
     const second = await ask({ keptFor, isAdmitted: false });
     if (second !== newMark) return second;
-    throw held;
+    throw counted;
   }
   const answer = await ask({ keptFor, isAdmitted: true });
   const isNew = typeof answer === "string" && answer.endsWith(newMark);
-  if (held !== undefined) {
-    if (isNew) settleLater(call.isolate, [held]);
-    // Another request was first with the key, and has counted it.
-    else call.context.waitUntil(releaseAll(call.env, call.isolate, [held]));
-  }
+  // Another request was first with the key, and has counted it.
+  if (counted !== undefined && !isNew) call.context.waitUntil(undoHits(call.env, call.isolate, [counted]));
   return isNew ? answer.slice(0, -newMark.length) : answer;
 }
 
@@ -47,18 +44,18 @@ async function admit(
   { request, env, isolate }: GatewayCall,
   check: LimitCheck,
   set: number,
-): Promise<HoldReply | TooManyNewKeys | undefined> {
+): Promise<HitReply | TooManyNewKeys | undefined> {
   const object = isolate.newKeysObject(request);
   const own = { ...check, object, set, cost: 1, newKeys: undefined, leases: false, credit: false };
   const remembered = isolate.remembered(own);
   if (remembered !== undefined) return new TooManyNewKeys(own, remembered);
   const sentAt = Date.now();
-  const held = await hold(env, isolate, own);
-  if (held instanceof Unanswered) {
+  const counted = await hitUndoable(env, isolate, own);
+  if (counted instanceof Unanswered) {
     if (check.allowOnError) return undefined;
-    throw held;
+    throw counted;
   }
-  if (isAllowed(held.numbers)) return held;
-  isolate.remember(own, held.numbers, sentAt);
-  return new TooManyNewKeys(own, held.numbers);
+  if (isAllowed(counted.numbers)) return counted;
+  isolate.remember(own, counted.numbers, sentAt);
+  return new TooManyNewKeys(own, counted.numbers);
 }

@@ -27,6 +27,8 @@ export type Answer =
         readonly lease: JsonLease | null;
       };
     }
+  | { readonly undoable: { readonly decision: JsonDecision; readonly id: string | null } }
+  | { readonly undone: number }
   | { readonly reset: boolean }
   | {
       readonly reserved: {

@@ -89,6 +89,7 @@ export function callObjectInJson(objectCall: ObjectCall, question: string): Prom
 
 function decisionIn(answer: Answer): JsonDecision | undefined {
   if ("reserved" in answer) return answer.reserved.decision;
+  if ("undoable" in answer) return answer.undoable.decision;
   if ("leased" in answer) return answer.leased.decision;
   return "decision" in answer ? answer.decision : undefined;
 }

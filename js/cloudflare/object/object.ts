@@ -50,6 +50,7 @@ export type Operation =
   | "except"
   | "exceptions"
   | "reset"
+  | "undo"
   | "reserve"
   | "settle"
   | "cancel"
@@ -275,30 +276,23 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     });
   }
 
-  /**
-   * Reserves a cost for five seconds, for a decision over several keys, and first settles other reservations. Returns the
-   * id after the numbers.
-   */
-  hold(
-    policies: string,
-    cost: number,
-    settles: readonly string[] = [],
-    admission?: Admission,
-  ): Numbers | ErrorInfo {
+  /** Decides a hit of a decision over several keys, for the Worker. Its id follows the numbers, if it charged the key. */
+  hitUndoable(policies: string, cost: number, admission?: Admission): Numbers | ErrorInfo {
     return answered(() => {
-      checkTexts(policies, ...settles);
-      checkAmount("reserve", cost);
+      checkTexts(policies);
+      checkAmount("hit", cost);
       return this.#admitted(policies, admission, () =>
-        this.#call((object) => object.hold(policies, cost, [...settles], Date.now())),
+        this.#call((object) => object.hitUndoable(policies, cost, Date.now())),
       );
     });
   }
 
-  /** Cancels such a reservation. */
-  release(policies: string, id: string): Numbers | ErrorInfo {
+  /** Undoes such a hit of this cost: gives back what of it still counts, once. */
+  undo(policies: string, cost: number, id: string): Numbers | ErrorInfo {
     return answered(() => {
       checkTexts(policies, id);
-      return this.#call((object) => object.release(policies, id, Date.now()));
+      checkAmount("hit", cost);
+      return this.#call((object) => object.undo(policies, cost, id, Date.now()));
     });
   }
 

@@ -1,4 +1,4 @@
-//! One key's account: its states in memory, and in a stored row that survives the memory.
+//! One key's account: its rows in memory, and as they are stored, which survives the memory.
 
 use worker::console_error;
 
@@ -13,17 +13,31 @@ use crate::{Answer, Error, Exception, Ledger, Operation, Policies, ReservationId
 /// The most bytes of an unreadable row that are logged.
 const LOGGED_BYTES: usize = 256;
 
+/// The most lists of policies whose parsed form and credit are in memory.
+const MAX_LISTS: usize = 64;
+
+/// How long it takes until most hits that are undone have been, in milliseconds: a caller's time for the other keys, and its
+/// message.
+const UNDONE_WITHIN: u64 = 1_000;
+
 /// One key's account.
 #[derive(Clone, Debug)]
 pub(crate) struct Account<S = Row> {
     /// The object's id, for the log.
     id: String,
     pub(crate) row: S,
-    /// The states of the row under all policies; `None` until the row is read.
+    /// The key's rows as they were last saved; `None` until they are read.
     states: Option<States>,
-    memory: Option<Memory>,
-    /// The leases that were granted since the object was started and may still be open.
-    leases: Vec<ReservationId>,
+    /// The same rows as they are, under the policies of the last operation.
+    ledger: Option<Ledger>,
+    /// The lists of policies that operations were under. The last one is that of the ledger, if there is one.
+    lists: Vec<List>,
+    /// Whether the ledger has changes that must be saved, such as a state that has followed the clock.
+    unsaved: bool,
+    /// Whether rows have changed, too, that the last operation's policies do not name.
+    others_changed: bool,
+    /// Until when a hit that was just made together with others may be undone, and so a denial may end early.
+    undone_until: u64,
     /// Whether an alarm is set that looks for credit to return.
     wakes: bool,
 }
@@ -32,24 +46,29 @@ pub(crate) struct Account<S = Row> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) operation: Operation<'a>,
-    /// Reservations that are settled in full first.
-    pub(crate) settles: &'a [ReservationId],
     /// The policies as JSON.
     pub(crate) policies: &'a str,
     /// Whether allowed hits may be kept in memory, covered by a credit in the row.
     pub(crate) credit: bool,
 }
 
-/// The states in memory, under the policies of the last operation.
+/// Policies that operations were under.
 #[derive(Clone, Debug)]
-struct Memory {
-    /// The policies as JSON, as the operation had them.
-    policies: String,
+struct List {
+    /// The policies as JSON, as the operations had them.
+    text: String,
+    policies: Policies,
     counts_denied: bool,
-    ledger: Ledger,
-    /// Whether the ledger has changes that must be saved, such as a reservation that was settled first.
-    unsaved: bool,
+    /// The credit that the saved rows of the policies contain.
     credit: Credit,
+}
+
+impl List {
+    fn read(text: &str) -> Result<Self, ThrownError> {
+        let policies = policies::read(text)?;
+        let counts_denied = wire::counts_denied(&policies);
+        Ok(Self { text: text.into(), policies, counts_denied, credit: Credit::default() })
+    }
 }
 
 /// The result of an alarm.
@@ -70,7 +89,9 @@ impl Account {
 
 impl<S: Storage> Account<S> {
     pub(crate) fn stored_in(row: S, id: String) -> Self {
-        Self { id, row, states: None, memory: None, leases: Vec::new(), wakes: false }
+        let (states, ledger, lists) = (None, None, Vec::new());
+        let (unsaved, others_changed, undone_until, wakes) = (false, false, 0, false);
+        Self { id, row, states, ledger, lists, unsaved, others_changed, undone_until, wakes }
     }
 
     /// Applies one operation. Changes that must survive the memory are saved before it returns.
@@ -94,33 +115,32 @@ impl<S: Storage> Account<S> {
     /// Returns the exception of the key that is in force, with its end; the number 0 if there is none.
     pub(crate) fn exceptions(&mut self, policies: &str, now: u64) -> Result<Reply, ThrownError> {
         self.load(policies, now)?;
-        let exception = self.memory.as_ref().and_then(|memory| memory.ledger.exception(now));
+        let exception = self.ledger.as_ref().and_then(|ledger| ledger.exception(now));
         Ok(with_exception(0, exception))
     }
 
     /// Returns the policies of the last operation.
     pub(crate) fn policies(&self) -> Option<&Policies> {
-        self.memory.as_ref().map(|memory| memory.ledger.policies())
+        self.ledger.as_ref().map(Ledger::policies)
     }
 
     /// Returns the first number of the first state in memory.
     #[cfg(test)]
     pub(crate) fn first_number(&self) -> Option<i64> {
-        self.memory.as_ref()?.ledger.shaped().first()?.numbers.first().copied()
+        self.ledger.as_ref()?.rows().first()?.as_ref().state.first().copied()
     }
 
     /// Handles the alarm: returns the credit of a quiet key, and removes the states that have ended. If others are left,
     /// the alarm is set again.
     pub(crate) fn expire(&mut self, now: u64) -> Result<Expired, ThrownError> {
         self.wakes = false;
-        let memory = self.memory.as_ref();
-        if memory.is_some_and(|memory| memory.credit.is_in_use(now)) && !self.row.is_due(now) {
+        if self.lists.iter().any(|list| list.credit.is_in_use(now)) && self.ledger.is_some() && !self.row.is_due(now) {
             self.row.wake_at(now + WAKE)?;
             self.wakes = true;
             return Ok(Expired { ended: States::default(), empty: false });
         }
-        // The states in memory are without the credit, so that saving them returns it.
-        let unsaved = memory.is_some_and(|memory| memory.unsaved || memory.credit.is_worth_returning());
+        // The rows in memory are without the credit, so that saving them returns it.
+        let unsaved = self.unsaved || self.lists.iter().any(|list| list.credit.is_worth_returning());
         let mut states = match self.take_states(now) {
             Ok(states) => states,
             Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
@@ -131,7 +151,6 @@ impl<S: Storage> Account<S> {
         };
         let ended = states.take_ended(now);
         if states.0.is_empty() {
-            self.drop_memory();
             self.row.clear();
             return Ok(Expired { ended, empty: true });
         }
@@ -145,55 +164,94 @@ impl<S: Storage> Account<S> {
         Ok(Expired { ended, empty: false })
     }
 
-    /// Takes the states of the key under all policies, with the changes that are only in memory. The row is read if it
-    /// was not.
+    /// Takes all rows of the key, with the changes that are only in memory. They are read if they were not.
     fn take_states(&mut self, now: u64) -> Result<States, LoadError> {
         let mut states = match self.states.take() {
             Some(states) => states,
             None => self.row.load()?,
         };
-        if let Some(memory) = self.memory.take() {
-            states.keep(&memory.ledger, now);
+        if let Some(ledger) = self.ledger.take() {
+            states.keep_all(&ledger, now);
         }
+        self.drop_memory();
         Ok(states)
     }
 
     fn drop_memory(&mut self) {
-        (self.states, self.memory) = (None, None);
+        (self.states, self.ledger) = (None, None);
+        (self.unsaved, self.others_changed) = (false, false);
+        self.lists.clear();
     }
 
-    /// Loads the key's states under these policies into memory, unless they are there.
-    fn load(&mut self, policies: &str, now: u64) -> Result<(), ThrownError> {
-        if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
+    /// Makes these policies those of the ledger.
+    fn load(&mut self, text: &str, now: u64) -> Result<(), ThrownError> {
+        if self.ledger.is_some() && self.lists.last().is_some_and(|list| list.text == text) {
             return Ok(());
         }
-        let built = policies::read(policies)?;
-        let counts_denied = wire::counts_denied(&built);
-        let mut ledger = Ledger::new(built)?;
+        let known = self.lists.iter().position(|list| list.text == text);
+        let list = match known {
+            Some(at) => self.lists.remove(at),
+            None => List::read(text)?,
+        };
+        let loaded = self.load_rows(&list.policies, known.is_none(), now);
+        match loaded {
+            Ok(()) => self.lists.push(list),
+            // The last list stays that of the ledger.
+            Err(_) if known.is_some() => self.lists.insert(0, list),
+            Err(_) => {}
+        }
+        loaded?;
+        self.close_credits();
+        Ok(())
+    }
+
+    /// Makes policies those of the ledger, which reads the rows if it has not. Those of new lists may start unused, which is
+    /// logged.
+    fn load_rows(&mut self, policies: &Policies, are_new: bool, now: u64) -> Result<(), ThrownError> {
+        if are_new && self.lists.len() == MAX_LISTS {
+            self.states = Some(self.take_states(now).map_err(thrown_by)?);
+        }
+        let afresh = match &mut self.ledger {
+            Some(ledger) => {
+                ledger.under(policies, now)?;
+                if are_new { ledger.afresh(now) } else { Vec::new() }
+            }
+            None => self.read_rows(policies, now)?,
+        };
+        if !afresh.is_empty() {
+            self.row.warn(&serde_json::json!({ "event": "afresh", "policies": afresh }).to_string());
+        }
+        Ok(())
+    }
+
+    /// Reads the rows into a ledger under these policies. Returns the names of the policies that start unused.
+    fn read_rows(&mut self, policies: &Policies, now: u64) -> Result<Vec<String>, ThrownError> {
+        let mut ledger = Ledger::new(policies.clone())?;
         let loaded = self.take_states(now).and_then(|states| {
             let loaded = states.load(&mut ledger, now).map_err(LoadError::Unreadable);
             self.states = Some(states);
             loaded
         });
-        let afresh = match loaded {
-            Ok(afresh) => afresh,
-            Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
+        match loaded {
+            Ok(afresh) => {
+                self.ledger = Some(ledger);
+                Ok(afresh)
+            }
+            Err(LoadError::Platform(thrown)) => Err(thrown.into()),
             Err(LoadError::Unreadable(error)) => {
                 self.quarantine(&error, now)?;
-                return Err(error.into());
+                Err(error.into())
             }
-        };
-        if !afresh.is_empty() {
-            self.row.warn(&serde_json::json!({ "event": "afresh", "policies": afresh }).to_string());
         }
-        self.memory = Some(Memory {
-            policies: policies.into(),
-            counts_denied,
-            ledger,
-            unsaved: false,
-            credit: Credit::default(),
-        });
-        Ok(())
+    }
+
+    /// Closes the credits of policies whose rows other policies have taken over.
+    fn close_credits(&mut self) {
+        let Some(ledger) = &self.ledger else { return };
+        for list in self.lists.iter_mut().filter(|list| list.credit.is_open() && !ledger.has_read(&list.policies)) {
+            list.credit.close();
+            self.others_changed = true;
+        }
     }
 
     /// Moves an unreadable row to quarantine and logs it, so that the next operation starts afresh.
@@ -215,62 +273,78 @@ impl<S: Storage> Account<S> {
 
     /// Applies one operation to the ledger in memory, and saves changes that must survive it. A denied hit writes no row.
     fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ThrownError> {
-        let Self { row, states: Some(states), memory: Some(memory), leases, wakes, .. } = self else {
+        let Self { row, states: Some(states), ledger: Some(ledger), lists, unsaved, others_changed, .. } = self else {
             return Err(Error::state("there is none").into());
         };
-        let Request { operation, settles, credit: has_credit, .. } = request;
-        let Memory { counts_denied, ledger, unsaved, credit, .. } = memory;
-        for &id in settles {
-            *unsaved |= ledger.apply(Operation::Settle { id, used: None }, now)?.1;
-        }
+        let (undone_until, wakes) = (&mut self.undone_until, &mut self.wakes);
+        let Some(List { counts_denied, credit, .. }) = lists.last_mut() else {
+            return Err(Error::state("there is none").into());
+        };
+        let Request { operation, credit: has_credit, .. } = request;
         let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now)? > 0;
         // An expired reservation and a state that follows the clock must be saved, but not a denial that is counted.
         *unsaved |= *counts_denied && is_decided(&operation) && ledger.follow_clock(now)?;
+        let is_on_others = ledger.is_on_others(&operation);
         let (answer, changed) = ledger.apply(operation, now)?;
         let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
+        *others_changed |= changed && is_on_others;
         // Lifted or set, an exception holds from the row that is written now.
         let is_exception = matches!(operation, Operation::Except { .. });
         let has_credit = has_credit && ledger.may_lease() && !is_exception;
         // A denial that counts toward a ban changes the row, whatever the credit covers.
         let is_violation = ledger.has_bans() && is_denial(&answer);
-        if must_save && (*unsaved || !has_credit || is_violation || !credit.covers(&operation, &answer, now)) {
+        if must_save
+            && (*unsaved || *others_changed || !has_credit || is_violation || !credit.covers(&operation, &answer, now))
+        {
             let with_credit = if has_credit { credit.renew(ledger, row.random()?, now)? } else { None };
             if !has_credit {
                 credit.close();
             }
             states.keep(with_credit.as_ref().unwrap_or(ledger), now);
+            if *others_changed {
+                states.keep_others(ledger, now);
+            }
             row.save(states, now)?;
-            *unsaved = false;
+            (*unsaved, *others_changed) = (false, false);
         }
         if has_credit && !*wakes && credit.is_worth_returning() {
             row.wake_at(now + WAKE)?;
             *wakes = true;
         }
-        if let Answer::Leased { lease: Some(lease), .. } = &answer {
-            leases.retain(|known| known.end() > now && known.bits() != lease.id.bits());
-            leases.push(lease.id);
+        if let Answer::Undoable { id: Some(_), .. } = &answer {
+            *undone_until = now + UNDONE_WITHIN;
         }
-        // A reservation is denied for want of room also by those that are open under former shapes.
-        let elsewhere = matches!(operation, Operation::Reserve { .. }) && ledger.has_open_elsewhere(now);
-        let open = match ledger.has_open() || elsewhere {
+        let open = match ledger.has_open() {
             // A denial that is not repeated by the caller counts toward a ban.
             _ if is_violation => Certainty::Uncertain,
+            // What was just hit together with other keys may be given back.
+            _ if now < *undone_until => Certainty::Uncertain,
             false => Certainty::Certain,
-            true if !elsewhere && ledger.has_open_only(leases) => Certainty::UntilLeaseEnds,
+            true if ledger.has_only_leases() => Certainty::UntilLeaseEnds,
             true => Certainty::Uncertain,
         };
         Ok(match answer {
             Answer::Decision(decision) => Reply::Decision { decision, open },
+            Answer::Undoable { decision, id } => Reply::Undoable { decision, open, id },
             Answer::Leased { decision, lease } => Reply::Leased { decision, open, lease },
             Answer::Number(number) if matches!(operation, Operation::Get { .. }) => {
                 with_exception(number, ledger.exception(now))
             }
+            Answer::Number(given) if matches!(operation, Operation::Undo { .. }) => Reply::Undone(given),
             Answer::Number(number) => Reply::Number(number),
-            // An exception stays, so a key with nothing else had nothing to reset.
-            Answer::Done => Reply::Reset(was_used && (changed || ledger.exception(now).is_none())),
+            // Other rows, reservations and an exception stay.
+            Answer::Done => Reply::Reset(was_used && (changed || ledger.has_open())),
             Answer::Reserved { decision, id } => Reply::Reserved { decision, open, id },
             Answer::Settled(settlement) => Reply::Settled { settlement, id: id_after(&operation, now) },
         })
+    }
+}
+
+/// Returns the error of loading as it is thrown.
+fn thrown_by(error: LoadError) -> ThrownError {
+    match error {
+        LoadError::Unreadable(error) => error.into(),
+        LoadError::Platform(thrown) => thrown.into(),
     }
 }
 
@@ -286,14 +360,21 @@ fn with_exception(number: u64, exception: Option<(Exception, u64)>) -> Reply {
 fn is_decided(operation: &Operation<'_>) -> bool {
     matches!(
         operation,
-        Operation::Hit { .. } | Operation::HitCosts { .. } | Operation::Reserve { .. } | Operation::Lease { .. }
+        Operation::Hit { .. }
+            | Operation::HitCosts { .. }
+            | Operation::HitUndoable { .. }
+            | Operation::Reserve { .. }
+            | Operation::Lease { .. }
     )
 }
 
 fn is_denial(answer: &Answer) -> bool {
     matches!(
         answer,
-        Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Leased { decision, .. }
+        Answer::Decision(decision)
+            | Answer::Undoable { decision, .. }
+            | Answer::Reserved { decision, .. }
+            | Answer::Leased { decision, .. }
             if !decision.allowed
     )
 }

@@ -5,6 +5,7 @@
 //! memory is lost, no one settles the reservation, and its end charges the whole credit. So the row counts at least the
 //! allowed amount, and no earlier than it was allowed.
 
+use crate::key::open_reservations::lease_random;
 use crate::lease::{CREDIT_TTL, Traffic, next_credit};
 use crate::{Answer, Costs, Error, Ledger, Operation};
 
@@ -53,7 +54,7 @@ impl Credit {
         true
     }
 
-    /// Opens the next credit. Returns a copy of the ledger with the credit as a reservation; `None` if there is no credit.
+    /// Opens the next credit. Returns a copy of the policies' rows with the credit as a reservation; `None` if there is no credit.
     pub(crate) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
         let size = next_credit(self.traffic.recent(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
         let until = ledger.window_end(now + CREDIT_TTL, now);
@@ -61,7 +62,9 @@ impl Credit {
         if size == 0 || until <= now {
             return Ok(None);
         }
-        let mut with_credit = ledger.clone();
+        let mut with_credit = ledger.copy_of_named()?;
+        // To those who find it after a crash, it is hits counted in advance, as a lease is.
+        let random = lease_random(random);
         let operation = Operation::Reserve { costs: Costs::All(size), ttl: Some(until - now), random };
         let (answer, _) = with_credit.apply(operation, now)?;
         if !matches!(answer, Answer::Reserved { id: Some(_), .. }) {
@@ -69,6 +72,11 @@ impl Credit {
         }
         (self.size, self.left, self.until) = (size, size, until);
         Ok(Some(with_credit))
+    }
+
+    /// Returns whether the row contains it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.until > 0
     }
 
     /// Closes the credit: the row no longer contains it.

@@ -31,7 +31,7 @@ impl ObjectInMemory {
         credit: bool,
         now: u64,
     ) -> Result<Reply, ThrownError> {
-        self.0.apply(Request { operation, settles: &[], policies, credit }, now)
+        self.0.apply(Request { operation, policies, credit }, now)
     }
 
     /// Handles the alarm.

@@ -14,8 +14,9 @@ mod isolate;
 mod oracle;
 mod plan;
 mod policies;
-mod random;
+pub(super) mod random;
 mod scenario;
+mod several_keys;
 mod used;
 mod world;
 

@@ -1,76 +1,103 @@
-//! The states of an object's key, of all shapes that its operations had.
+//! The rows of an object's key, as they are stored.
 
-use crate::store::record::StoredState;
+use crate::policy::schema;
+use crate::store::record::StoredRow;
 use crate::{Error, Ledger, Record};
 use serde_json::json;
 
-/// The states of one key, each of a shape of its own.
+/// The rows of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct States(pub(crate) Vec<Kept>);
 
-/// A stored state, with its count and end, which are logged without the policy.
+/// A stored row, with its count, which is logged without the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    pub(crate) stored: StoredState,
-    /// The count when the state was last changed.
+    pub(crate) stored: StoredRow,
+    /// The count when the row was last changed.
     pub(crate) count: u64,
-    /// When it ends.
-    pub(crate) ends: u64,
 }
 
 impl Kept {
-    /// Returns the fields of a log line about the state, in JSON.
+    /// Returns when the row ends.
+    fn ends(&self) -> u64 {
+        self.stored.ends_at()
+    }
+
+    /// Returns the fields of a log line about the row, in JSON.
     fn fields(&self) -> String {
-        let (name, algorithm) = (json!(self.stored.name), json!(self.stored.algorithm));
-        let Self { count, ends, .. } = self;
+        let (name, algorithm) = (json!(self.stored.0), json!(schema::state_name(self.stored.algorithm())));
+        let (count, ends) = (self.count, self.ends());
         format!(r#""policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}"#)
     }
 }
 
 impl States {
-    /// Loads the states into a ledger. Returns the names of the policies that start unused because their shape changed.
+    /// Loads the rows into a ledger. Returns the names of the policies that start unused because their shape changed.
     pub(crate) fn load(&self, ledger: &mut Ledger, now: u64) -> Result<Vec<String>, Error> {
         ledger.load(&Record::new(self.0.iter().map(|kept| kept.stored.clone()).collect()), now)
     }
 
-    /// Replaces the states by those of a ledger. States that have ended stay until the alarm logs them.
+    /// Replaces the rows of a ledger's policies, and its exception. Rows that have ended stay until the alarm logs them.
     pub(crate) fn keep(&mut self, ledger: &Ledger, now: u64) {
-        let mut kept = Vec::new();
-        for (stored, (count, ends)) in ledger.record_all().states.into_iter().zip(ledger.last_values(now)) {
-            let known = self.0.iter().position(|known| known.stored.has_shape_of(&stored));
-            let known = known.map(|at| self.0.remove(at));
-            match known {
-                known if ends > now => {
-                    // The count of a former shape has not changed, unless a reservation was charged to it.
-                    let count = count.or(known.map(|known| known.count)).unwrap_or_default();
-                    kept.push(Kept { stored, count, ends });
-                }
-                // A state that is as if never used is dropped.
-                Some(known) if known.ends <= now => kept.push(known),
-                _ => {}
-            }
+        for (row, count) in ledger.stored_named() {
+            self.put(row, Some(count), now);
         }
-        // Only states that have ended are left of those that the ledger does not have.
-        kept.extend(self.0.drain(..).filter(|known| known.ends <= now));
-        self.0 = kept;
+        self.0.retain(|kept| !kept.stored.is_exception());
+        for row in ledger.stored_exceptions() {
+            self.put(row, Some(0), now);
+        }
     }
 
-    /// Removes and returns the states that have ended.
+    /// Replaces all rows but those of the ledger's policies and of the lists of policies before, which stay.
+    pub(crate) fn keep_others(&mut self, ledger: &Ledger, now: u64) {
+        let others: Vec<StoredRow> = ledger.stored_others().collect();
+        let stay: Vec<StoredRow> = ledger.stored_named().map(|(row, _)| row).chain(ledger.stored_parked(0)).collect();
+        let is_among = |rows: &[StoredRow], kept: &Kept| rows.iter().any(|row| row.has_shape_of(&kept.stored));
+        self.0.retain(|kept| {
+            kept.ends() <= now || kept.stored.is_exception() || is_among(&stay, kept) || is_among(&others, kept)
+        });
+        others.into_iter().for_each(|row| self.put(row, None, now));
+    }
+
+    /// Replaces all rows by those of a ledger.
+    pub(crate) fn keep_all(&mut self, ledger: &Ledger, now: u64) {
+        self.keep(ledger, now);
+        self.keep_others(ledger, now);
+        ledger.stored_parked(0).for_each(|row| self.put(row, None, now));
+    }
+
+    /// Replaces the row of a shape. Its count stays if it is not known.
+    fn put(&mut self, stored: StoredRow, count: Option<u64>, now: u64) {
+        let known = self.0.iter().position(|known| known.stored.has_shape_of(&stored));
+        let is_live = stored.ends_at() > now;
+        match known {
+            Some(at) if is_live => {
+                let known = &mut self.0[at];
+                *known = Kept { count: count.unwrap_or(known.count), stored };
+            }
+            // A row that is as if never used is dropped, but one that has ended is to be logged.
+            Some(at) if self.0[at].ends() > now => drop(self.0.remove(at)),
+            None if is_live => self.0.push(Kept { count: count.unwrap_or_default(), stored }),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Removes and returns the rows that have ended.
     pub(crate) fn take_ended(&mut self, now: u64) -> Self {
-        Self(self.0.extract_if(.., |kept| kept.ends <= now).collect())
+        Self(self.0.extract_if(.., |kept| kept.ends() <= now).collect())
     }
 
-    /// Returns when the last state ends; 0 if there is none.
+    /// Returns when the last row ends; 0 if there is none.
     pub(crate) fn ends(&self) -> u64 {
-        self.0.iter().map(|kept| kept.ends).max().unwrap_or_default()
+        self.0.iter().map(Kept::ends).max().unwrap_or_default()
     }
 
-    /// Returns the states as JSON, with the fields of a log line.
+    /// Returns the rows as JSON, with the fields of a log line.
     pub(crate) fn to_json(&self) -> String {
         format!("[{}]", self.0.iter().map(|kept| format!("{{{}}}", kept.fields())).collect::<Vec<_>>().join(","))
     }
 
-    /// Returns a log line for each state, all of which have ended. `object` is the object's id.
+    /// Returns a log line for each row, all of which have ended. `object` is the object's id.
     pub(crate) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
         self.0.iter().map(move |kept| format!(r#"{{"event":"expired","object":"{object}",{}}}"#, kept.fields()))
     }
@@ -98,7 +125,7 @@ mod tests {
         states.load(&mut ledger, now).unwrap();
         let (answer, changed) = ledger.apply(operation, now).unwrap();
         if changed {
-            states.keep(&ledger, now);
+            states.keep_all(&ledger, now);
         }
         answer
     }
@@ -146,6 +173,26 @@ mod tests {
         assert_eq!(states.ends(), 2 * HOUR);
         assert!(allowed(&mut states, &bucket(2), 1, HOUR / 2));
         assert_eq!(states.ends(), HOUR / 2 + HOUR);
+    }
+
+    #[test]
+    fn a_reservation_brings_the_rate_of_its_call_whoever_looks_at_its_end() {
+        let bucket = |rate| [named("api", Policy::token_bucket(2, rate, "1h").unwrap())];
+        for look in [None, Some(1), Some(9)] {
+            let mut states = States::default();
+            assert!(allowed(&mut states, &bucket(9), 1, 0));
+            let reserve = Operation::Reserve { costs: Costs::All(1), ttl: Some(HOUR), random: 1 };
+            apply(&mut states, &bucket(1), reserve, 0);
+            assert_eq!(states.ends(), 2 * HOUR);
+            if let Some(rate) = look {
+                assert!(!allowed(&mut states, &bucket(rate), 2, HOUR));
+            }
+            assert_eq!(states.ends(), 2 * HOUR, "{look:?}");
+            assert_eq!(
+                apply(&mut states, &bucket(1), Operation::Get { policy: None }, HOUR + HOUR / 2),
+                Answer::Number(1)
+            );
+        }
     }
 
     #[test]
@@ -198,7 +245,7 @@ mod tests {
         for policy in &changed {
             assert_eq!(get(&mut states, policy, 500), Answer::Number(0));
         }
-        assert_eq!(states.0.iter().map(|kept| kept.stored.open.len()).sum::<usize>(), 0);
+        assert_eq!(states.0.iter().map(|kept| kept.stored.1.len() - 4 - kept.stored.1[3] as usize).sum::<usize>(), 0);
     }
 
     #[test]

@@ -42,9 +42,9 @@ pub struct Question<'a> {
     /// The key after its kind, [`KEY`] or [`OBJECT`], to be written into the id of a reservation.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
-    /// Reservations that are settled in full first.
-    #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
-    pub settles: Vec<Cow<'a, str>>,
+    /// Whether a hit can be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoable: bool,
     /// Whether `reset` drops reservations, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reservations: bool,
@@ -92,7 +92,7 @@ impl<'a> Question<'a> {
             ttl: None,
             id: None,
             key: None,
-            settles: Vec::new(),
+            undoable: false,
             reservations: false,
             used: None,
             size: None,
@@ -145,6 +145,8 @@ impl<'a> Question<'a> {
         };
         let id = || read_id(self.id.as_deref());
         Ok(match self.operation {
+            "hit" if self.undoable => Operation::HitUndoable { costs: costs()?, random: random_bits()? as u64 },
+            "undo" => Operation::Undo { id: self.id.as_deref().unwrap_or_default().parse()?, costs: costs()? },
             "hit" if amounts.is_some() => Operation::HitCosts { costs: costs()? },
             "peek" if amounts.is_some() => Operation::PeekCosts { costs: costs()? },
             "reset" if self.reservations => Operation::ResetAll,
@@ -217,6 +219,13 @@ pub(crate) enum Message {
     },
     /// Of `reset`: whether the key had been used.
     Reset(bool),
+    /// Of a hit that can be undone; no id if it was denied, or charged nothing.
+    Undoable {
+        decision: NamedDecision,
+        id: Option<String>,
+    },
+    /// Of `undo`: the most that was given back under a policy.
+    Undone(u64),
     /// Of `reserve`.
     #[serde(rename_all = "camelCase")]
     Reserved {
@@ -280,7 +289,7 @@ impl NamedDecision {
     pub(crate) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
-        let known = [Reason::Banned, Reason::Denied];
+        let known = [Reason::Banned, Reason::Denied, Reason::Reserved];
         let known = |reason: String| known.into_iter().find(|known| known.as_str() == reason).unwrap_or(Reason::Full);
         let reason = self.reason.map(known);
         let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
@@ -315,9 +324,8 @@ fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, Thr
     }
     let (amounts, exception) = (question.checked_amounts()?, question.read_exception()?);
     let operation = question.to_operation(amounts.as_deref(), exception.as_ref(), now)?;
-    let settles = question.settles.iter().map(|id| read_id(Some(id))).collect::<Result<Vec<_>, _>>()?;
     let policies = question.policies.get();
-    let reply = account.apply(Request { operation, settles: &settles, policies, credit: question.credit }, now)?;
+    let reply = account.apply(Request { operation, policies, credit: question.credit }, now)?;
     let written = |id: ReservationId| match &question.key {
         Some(key) => format!("{id}.{key}"),
         None => id.to_string(),
@@ -325,6 +333,10 @@ fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, Thr
     let policies = account.policies().ok_or_else(|| Error::state("there is none"))?;
     Ok(match reply {
         Reply::Decision { decision, .. } => Message::Decision(NamedDecision::new(&decision, policies)),
+        Reply::Undoable { decision, id, .. } => {
+            Message::Undoable { decision: NamedDecision::new(&decision, policies), id: id.map(|id| id.to_string()) }
+        }
+        Reply::Undone(given) => Message::Undone(given),
         Reply::Number(number) | Reply::Excepted { number, .. } => Message::Number(number),
         Reply::Reset(was_used) => Message::Reset(was_used),
         Reply::Reserved { decision, id, .. } => Message::Reserved {

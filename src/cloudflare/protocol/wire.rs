@@ -14,7 +14,7 @@ use crate::number::integer;
 use crate::policy::exception;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Decision, Denied, Error, Exception, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal,
+    Decision, Denied, Error, Exception, Expected, HitId, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal,
     ReservationId, Settlement, Span, Value,
 };
 
@@ -30,6 +30,10 @@ pub enum Reply {
     Excepted { number: u64, exception: Exception, until: u64 },
     /// Of `reset`: whether the key had been used.
     Reset(bool),
+    /// Of a hit that can be undone; no id if it was denied, or charged nothing.
+    Undoable { decision: Decision, open: Certainty, id: Option<HitId> },
+    /// Of `undo`: the most that was given back under a policy.
+    Undone(u64),
     /// Of `reserve`; no id if it was denied.
     Reserved { decision: Decision, open: Certainty, id: Option<ReservationId> },
     /// Of `lease`; no lease if none is open.
@@ -39,7 +43,8 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns a decision as nine numbers in a string, followed by the id of a reservation or a lease; any other result
+    /// Returns a decision as nine numbers in a string, followed by the id of a hit, a reservation or a lease; any other
+    /// result
     /// as one field.
     pub fn to_text(self) -> String {
         match self {
@@ -47,6 +52,9 @@ impl Reply {
             Self::Number(number) => number.to_string(),
             Self::Excepted { number, exception, until } => format!("{number} {until} {}", json_text(&exception)),
             Self::Reset(was_used) => u8::from(was_used).to_string(),
+            Self::Undoable { decision, open, id: None } => from_decision(&decision, open),
+            Self::Undoable { decision, open, id: Some(id) } => format!("{} {id}", from_decision(&decision, open)),
+            Self::Undone(given) => given.to_string(),
             Self::Reserved { decision, open, id: None } => from_decision(&decision, open),
             Self::Reserved { decision, open, id: Some(id) } => format!("{} {id}", from_decision(&decision, open)),
             Self::Leased { decision, open, lease } => with_lease(from_decision(&decision, open), lease.as_ref()),
@@ -54,10 +62,6 @@ impl Reply {
         }
     }
 }
-
-/// The duration of a reservation for a decision over several keys, in milliseconds. It covers the replies of the other
-/// objects and the message that cancels it. It is short, since its end charges a reservation that was not settled.
-pub const HOLD: u64 = 5_000;
 
 /// Returns the operation of that name that has an amount at most; `policy` is the name of one of several policies.
 pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> Result<Operation<'a>, ThrownError> {
@@ -80,7 +84,7 @@ pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> R
 }
 
 /// The operations of an object.
-const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, ban, unban, except, exceptions, reset, reserve, settle, cancel, extend, lease";
+const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, ban, unban, except, exceptions, reset, undo, reserve, settle, cancel, extend, lease";
 
 /// Returns policies as JSON.
 pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {

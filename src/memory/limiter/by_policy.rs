@@ -30,13 +30,13 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let act = Act::inc(cost)?;
         let position = self.policies.position(policy)?;
         self.check_countable(position, "inc")?;
+        let act = Act::inc(cost)?;
         if cost == 0 {
             return Ok(self.slots.get(self.index.get(key), position, now)?);
         }
-        self.change(key, position, act, now)
+        self.change_count(key, position, act, now)
     }
 
     /// The same as [`Limiter::set`] for one of several policies, by its name.
@@ -60,7 +60,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let position = self.policies.position(policy)?;
         self.check_countable(position, "set")?;
         check_count(count, self.slots.most_to_set(self.index.get(key), position, now))?;
-        self.change(key, position, Act::Set(count), now)
+        self.change_count(key, position, Act::Set(count), now)
     }
 
     /// The same as [`Limiter::get`] for one of several policies, by its name.
@@ -200,13 +200,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let slot = self.index.get(key);
-        if slot.is_none() {
-            self.index.reserve(self.slots.slots_with_one_more())?;
-        }
-        let until = self.slots.hold(slot, position, length, now).map_err(|error| self.slots.error(error))?;
-        self.take_moves(key);
-        Ok(until)
+        let until = self.change(key, now, |slots, slot| slots.hold(slot, position, length, now));
+        until.map_err(|error| self.slots.error(error))
     }
 
     /// Checks that the policy at a position counts more than reservations.
@@ -215,17 +210,12 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         checked.map_err(|rejected| rejected.error(&self.policies, operation))
     }
 
-    fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
+    fn change_count<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let slot = self.index.get(key);
-        if slot.is_none() {
-            self.index.reserve(self.slots.slots_with_one_more())?;
-        }
-        let count = self.slots.change(slot, position, act, now).map_err(|error| self.slots.error(error))?;
-        self.take_moves(key);
-        Ok(count)
+        let count = self.change(key, now, |slots, slot| slots.change(slot, position, act, now));
+        count.map_err(|error| self.slots.error(error))
     }
 }

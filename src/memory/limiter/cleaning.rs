@@ -118,7 +118,14 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// Removes the keys of freed slots, and reports the expired ones. Does not allocate.
     #[cold]
     pub(super) fn forget(&mut self) {
-        let Some(BeforeClean { removed, cleaned, report }) = &mut self.before_clean else {
+        self.remove_freed();
+        self.report_removed();
+    }
+
+    /// Removes the keys of freed slots.
+    #[cold]
+    pub(super) fn remove_freed(&mut self) {
+        let Some(BeforeClean { removed, .. }) = &mut self.before_clean else {
             for slot in self.slots.freed.drain(..) {
                 self.index.remove(slot);
             }
@@ -128,6 +135,12 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         for slot in self.slots.freed.drain(..) {
             removed.extend(self.index.remove(slot).map(|key| (slot, key)));
         }
+    }
+
+    /// Reports the expired states of the keys that were removed.
+    #[cold]
+    pub(super) fn report_removed(&mut self) {
+        let Some(BeforeClean { removed, cleaned, report }) = &mut self.before_clean else { return };
         // Taken out, so that a report that panics is not repeated.
         let mut expired = core::mem::take(&mut self.slots.expired);
         report(&self.policies, removed, &expired, cleaned);

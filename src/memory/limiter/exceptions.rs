@@ -83,9 +83,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let Some(slot) = self.index.get(key) else { return Ok(false) };
-        let lifted = self.slots.except(Some(slot), Exceptions::default(), now);
-        Ok(lifted.map_err(|error| self.slots.error(error))? > 0)
+        let lifted = self.change_slot(key, now, |slots, slot| slots.except(Some(slot), Exceptions::default(), now));
+        Ok(lifted.map_err(|error| self.slots.error(error))? > Some(0))
     }
 
     /// Returns the exception of a key and its end; `None` if none is in force.
@@ -118,12 +117,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         if let Some(unfit) = self.slots.unfit(&exceptions) {
             return Err(unfit.error(&self.policies));
         }
-        let slot = self.index.get(key);
-        if slot.is_none() {
-            self.index.reserve(self.slots.slots_with_one_more())?;
-        }
-        let ends_at = self.slots.except(slot, exceptions, now).map_err(|error| self.slots.error(error))?;
-        self.take_moves(key);
-        Ok(ends_at)
+        let ends_at = self.change(key, now, |slots, slot| slots.except(slot, exceptions, now));
+        ends_at.map_err(|error| self.slots.error(error))
     }
 }

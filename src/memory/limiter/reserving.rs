@@ -5,9 +5,10 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use super::Limiter;
+use crate::growth::OutOfMemory;
 use crate::key::open_reservations::Bits;
 use crate::key::reservation::check_ttl;
-use crate::memory::slots::{SlotError, Slots};
+use crate::memory::slots::Slots;
 use crate::number::check_time;
 use crate::policy::costs::AS_RESERVED;
 use crate::{Clock, Costs, Error, Reservation, ReservationId, Reserve, Reserving, Settlement, Span};
@@ -37,12 +38,9 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let (costs, reserved) =
             (reserve.costs.at_positions(&self.policies, 1)?, reserve.at(self.slots.policy_states(), now)?);
         let algorithms = reserve.policies.map(|policies| self.adjusted(policies)).transpose()?;
-        let slot = self.index.get(key);
-        if slot.is_none() {
-            self.index.reserve(self.slots.slots_with_one_more())?;
-        }
-        let decision = self.slots.reserve_costs::<Error>(slot, algorithms.as_deref(), &costs, reserved, now)?;
-        self.take_moves(key);
+        let decision = self.change::<_, _, Error>(key, now, |slots, slot| {
+            slots.reserve_costs(slot, algorithms.as_deref(), &costs, reserved, now)
+        })?;
         let reservation = decision.allowed.then(|| Reservation { key: key.to_owned(), id: reserve.id(reserved.end()) });
         Ok(Reserving { decision, reservation })
     }
@@ -136,18 +134,14 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         &mut self,
         key: &Q,
         id: &ReservationId,
-        work: impl FnOnce(&mut Slots, u32, Bits, u64) -> Result<Option<Settlement>, SlotError>,
+        work: impl FnOnce(&mut Slots, u32, Bits, u64) -> Result<Option<Settlement>, OutOfMemory>,
     ) -> Result<Settlement, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let found = match self.index.get(key) {
-            Some(slot) => work(&mut self.slots, slot, id.bits(), now).map_err(|error| self.slots.error(error))?,
-            None => None,
-        };
-        self.forget();
-        Ok(found.unwrap_or_else(|| self.slots.missing(id.bits(), id.end(), now)))
+        let found = self.change_slot(key, now, |slots, slot| work(slots, slot, id.bits(), now))?;
+        Ok(found.flatten().unwrap_or_else(|| self.slots.missing(id.bits(), id.end(), now)))
     }
 }

@@ -38,7 +38,6 @@ impl Slots {
             Some(slot) => {
                 self.clear_if_stale(slot, now);
                 self.extras.get_or_insert(slot)?.exceptions = exceptions;
-                self.sweep(slot, now);
             }
             None => {
                 let Self { policy_states, staged, .. } = self;

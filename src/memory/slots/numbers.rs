@@ -5,7 +5,7 @@ use crate::algorithm::Push;
 use crate::growth::{self, OutOfMemory};
 use crate::key::operate::{Extra, listed};
 use crate::key::policy_states::PolicyStates;
-use crate::key::shapes::{Shaped, drop_former, flatten, shaped};
+use crate::key::rows::{Row, has_room, push_row, rows_of};
 use crate::key::states::{Batch, KeyStates};
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ impl Slots {
             let start = numbers.len();
             growth::push(numbers, 0)?;
             let push: Push<'_> = &mut |number| growth::push(numbers, number);
-            if !flatten(&self.policy_states, self.entries.get(slot), self.extras.get(slot), index, push)? {
+            if !push_row(&self.policy_states, self.entries.get(slot), self.extras.get(slot), index, push)? {
                 numbers.truncate(start);
                 return Ok(());
             }
@@ -42,13 +42,19 @@ impl Slots {
             Ok(())
         };
         // The export stops with an error when the part is full.
-        let _ = flatten(&self.policy_states, self.entries.get(slot), self.extras.get(slot), index, push);
+        let _ = push_row(&self.policy_states, self.entries.get(slot), self.extras.get(slot), index, push);
         copied
     }
 
-    /// Returns the states of a slot as they are stored.
-    pub(crate) fn export(&self, slot: u32) -> Result<Vec<Shaped<Vec<i64>>>, OutOfMemory> {
-        shaped(&self.policy_states, self.entries.get(slot), self.extras.get(slot))
+    /// Returns the rows of a slot.
+    pub(crate) fn rows(&self, slot: u32) -> Result<Vec<Row>, OutOfMemory> {
+        rows_of(&self.policy_states, self.entries.get(slot), self.extras.get(slot))
+    }
+
+    /// Returns whether a key outside the process has room for a row of each policy.
+    pub(crate) fn has_room_for_rows(&self, slot: Option<u32>, now: u64) -> bool {
+        let rows = slot.and_then(|slot| self.extras.get(slot)).map_or(&[][..], |extra| &extra.rows);
+        has_room(rows.iter().filter(|row| row.is_live(now)).count(), self.policy_states.algorithms().len())
     }
 
     /// Stages the states that `load` reads into those of a key never used. Returns whether they have ended, so that they
@@ -60,7 +66,7 @@ impl Slots {
     ) -> Result<(bool, T), E> {
         self.staged.clear(&self.policy_states, now);
         let loaded = load(&self.policy_states, &mut self.staged)?;
-        drop_former(&mut self.staged.extra.former, now);
+        self.staged.extra.drop_ended_rows(now);
         Ok((self.staged.end_at(&self.policy_states, now) <= now, loaded))
     }
 

@@ -1,13 +1,14 @@
 //! Reservations by slot.
 
-use super::{SlotError, Slots};
+use super::Slots;
 use crate::Decision;
 use crate::algorithm::Outcome;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::{Bits, Reserved};
-use crate::key::operate::KeyMut;
+use crate::key::operate::{Extra, KeyMut};
 use crate::key::reservation::Settlement;
+use crate::key::undo::HitId;
 use crate::policy::costs::PositionCosts;
 
 /// The most reservations of evicted keys that are remembered.
@@ -27,14 +28,13 @@ impl Slots {
         let Some(slot) = slot.filter(|&slot| self.is_occupied(slot)) else {
             return self.reserve_new(algorithms, costs, reserved, now);
         };
-        self.sweep(slot, now);
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
         let extra = self.extras.get_or_insert(slot)?;
         let mut key = KeyMut { policy_states, algorithms, entry, extra };
-        let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
+        let decision = key.reserve(costs, reserved, now, &mut outcome);
         let changed = outcome.changed();
         self.drop_empty_extra(slot);
         if changed? {
@@ -55,7 +55,7 @@ impl Slots {
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
         let mut key = staged.key_mut(policy_states, algorithms);
-        let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
+        let decision = key.reserve(costs, reserved, now, &mut outcome);
         if !outcome.changed()? {
             return Ok(decision);
         }
@@ -70,7 +70,7 @@ impl Slots {
         bits: Bits,
         used: &PositionCosts,
         now: u64,
-    ) -> Result<Option<Settlement>, SlotError> {
+    ) -> Result<Option<Settlement>, OutOfMemory> {
         self.on_open(slot, now, |key| key.settle(bits, used, now))
     }
 
@@ -81,7 +81,7 @@ impl Slots {
         bits: Bits,
         ttl: u64,
         now: u64,
-    ) -> Result<Option<Settlement>, SlotError> {
+    ) -> Result<Option<Settlement>, OutOfMemory> {
         self.on_open(slot, now, |key| key.extend(bits, ttl, now))
     }
 
@@ -90,16 +90,40 @@ impl Slots {
         slot: u32,
         now: u64,
         work: impl FnOnce(&mut KeyMut<'_>) -> Result<Option<Settlement>, OutOfMemory>,
-    ) -> Result<Option<Settlement>, SlotError> {
+    ) -> Result<Option<Settlement>, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(None) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let settlement = work(&mut KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra });
         self.drop_empty_extra(slot);
-        if settlement?.is_some() {
+        let settlement = settlement?;
+        if settlement.is_some() {
             self.touch(slot, now);
         }
-        self.sweep(slot, now);
-        Ok(settlement?)
+        Ok(settlement)
+    }
+
+    /// Returns the id of a hit that was just allowed in a slot; `None` if it charged nothing.
+    pub(crate) fn hit_id(&mut self, slot: u32, costs: &PositionCosts, now: u64) -> Option<HitId> {
+        if !self.is_occupied(slot) {
+            return None;
+        }
+        let (policy_states, entry, mut none) = (&self.policy_states, self.entries.get_mut(slot), Extra::default());
+        let extra = self.extras.get_mut(slot).unwrap_or(&mut none);
+        KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra }.hit_id(costs, 0, now)
+    }
+
+    /// Undoes a hit in a slot. Returns the most that was given back under a policy.
+    pub(crate) fn undo(&mut self, slot: u32, id: &HitId, costs: &PositionCosts, now: u64) -> Result<u64, OutOfMemory> {
+        if !self.is_occupied(slot) {
+            return Ok(0);
+        }
+        let extra = self.extras.get_or_insert(slot)?;
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let mut key = KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra };
+        let given = key.undo(id, costs, now, &mut Outcome::default());
+        self.drop_empty_extra(slot);
+        self.touch(slot, now);
+        given
     }
 
     /// Resets a slot's states and keeps its open reservations, or with `all` closes them too. An exception stays. Returns

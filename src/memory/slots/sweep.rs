@@ -1,6 +1,6 @@
 //! Cleaning: expired states are removed a few at a time, as slots are used.
 
-use super::Slots;
+use super::{NO_SLOT, Slots};
 use crate::growth::OutOfMemory;
 use crate::key::open_reservations::NONE_OPEN;
 use crate::number::NEVER;
@@ -92,11 +92,32 @@ impl Slots {
 
     fn report(&mut self, slot: u32) {
         for policy in 0..self.policy_states.algorithms().len() {
-            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &NONE_OPEN);
+            let entry = self.entries.get(slot);
+            let ends_at = self.policy_states.row_ends_at(policy, entry, &NONE_OPEN);
             // A state that never started has not ended either.
             if ends_at > 0 {
+                let value = self.policy_states.last_count(policy, entry, &NONE_OPEN);
                 self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
             }
+        }
+    }
+
+    /// Sweeps before an operation on a key that has a slot.
+    // In wasm it is compiled once, for its size; elsewhere it is inlined, for its speed. So is the next.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(super) fn sweep_before(&mut self, slot: Option<u32>, now: u64) {
+        if let Some(slot) = slot {
+            self.sweep(slot, now);
+        }
+    }
+
+    /// Sweeps after an operation on a key that had no slot.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(super) fn sweep_after(&mut self, slot: Option<u32>, now: u64) {
+        if slot.is_none() {
+            self.sweep(self.taken.unwrap_or(NO_SLOT), now);
         }
     }
 
@@ -145,7 +166,7 @@ mod tests {
     const KEYS: u32 = if cfg!(miri) { 2_000 } else { 1_000_000 };
 
     fn hit(slots: &mut Slots, slot: Option<u32>, now: u64) -> Decision {
-        slots.hit::<OutOfMemory>(slot, None, &PositionCosts::All(1), now).unwrap()
+        slots.operate(slot, now, |slots| slots.hit::<OutOfMemory>(slot, None, &PositionCosts::All(1), now)).unwrap()
     }
 
     fn looked_at(slots: &Slots) -> u64 {

@@ -362,6 +362,7 @@ describe("the OpenAPI document", () => {
   const read = async () => (await fetch("/_tollgate/v1/openapi.json")).json<Document>();
   const id = "0123456789abcdef0123456789abcdef.lw.a.sdescribed";
   const fieldsOf: Record<string, Record<string, unknown>> = {
+    "/v1/undo": { key: "described", id: "000000000000002a.lw.0" },
     "/v1/set": { key: "described", count: 1 },
     "/v1/settle": { id },
     "/v1/cancel": { id },
@@ -375,7 +376,7 @@ describe("the OpenAPI document", () => {
   it("describes every response: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(16);
+    expect(Object.keys(document.paths)).toHaveLength(17);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
@@ -446,8 +447,8 @@ describe("the OpenAPI document", () => {
         { ...item, id: 7 },
         { ...item, reservations: true },
         { ...item, reservations: 1 },
-        { ...item, settles: [id] },
-        { ...item, settles: [7] },
+        { ...item, undoable: true },
+        { ...item, undoable: 1 },
         ...["1m", 1, 0, -1, 0.5, []].map((length) => ({ ...item, for: length })),
         { ...item, ttl: 1 },
         { ...item, ttl: 0 },

@@ -40,7 +40,7 @@ describe("the gateway", () => {
       "violated-policies": ["scraper"],
     });
     expect(banned.headers.get("RateLimit-Policy")).toBe('"pages";q=2;w=86400');
-    expect(banned.headers.get("RateLimit")).toBe('"pages";r=0;t=3600');
+    expect(banned.headers.get("RateLimit")).toBe('"pages";r=0;t=86400');
     expect(banned.headers.get("Retry-After")).toBe("86400");
     expect(reached.length).toBe(2);
     expect((await fetch("/a", { headers: someone() })).status).toBe(200);

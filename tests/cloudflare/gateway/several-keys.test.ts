@@ -1,7 +1,9 @@
 // A rule with limits on several keys charges all or none, with one message to each.
 
+import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import worker from "../../../js/cloudflare/worker.ts";
 import { logged, someone, start, statuses, workerWith } from "../lib.ts";
 
 const five = { algorithm: "fix_window", limit: 5, scale: "1h" };
@@ -35,8 +37,9 @@ function counted(fails: (operation: string, name: string) => boolean = () => fal
       };
       return {
         count: (...call: Parameters<typeof stub.count>) => noted(call[0], () => stub.count(...call)),
-        hold: (...call: Parameters<typeof stub.hold>) => noted("hold", () => stub.hold(...call)),
-        release: (...call: Parameters<typeof stub.release>) => noted("release", () => stub.release(...call)),
+        hitUndoable: (...call: Parameters<typeof stub.hitUndoable>) =>
+          noted("hit", () => stub.hitUndoable(...call)),
+        undo: (...call: Parameters<typeof stub.undo>) => noted("undo", () => stub.undo(...call)),
       };
     },
   };
@@ -64,13 +67,13 @@ describe("a rule with limits on several keys", () => {
     ]);
     expect(response.headers.get("RateLimit")).toBe('"five";r=4;t=3600, "two";r=1;t=3600');
     expect(reached).toHaveLength(1);
-    expect(messages).toEqual(["hold", "hold"]);
+    expect(messages).toEqual(["hit", "hit"]);
     await fetch("/a", { headers });
     expect(messages).toHaveLength(4);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(2);
-    // The first one was settled with the second request: one is open.
+    // Both are charged at once.
     expect(await objectOf("header:x-api-key", "allowed").reset(policyOf("two"))).toBe(true);
-    expect(await objectOf("header:x-api-key", "allowed").get(policyOf("two"))).toBe(1);
+    expect(await objectOf("header:x-api-key", "allowed").get(policyOf("two"))).toBe(0);
   });
 
   it("makes one decision for limits with the same key and policies, with the sum of their costs", async () => {
@@ -83,7 +86,7 @@ describe("a rule with limits on several keys", () => {
     const fitting = workerWith(config({ limits: sum(1, 2) }), { LIMITERS });
     const response = await fitting.fetch("/a", { headers });
     expect([response.status, response.headers.get("RateLimit")]).toEqual([200, '"five";r=2;t=3600']);
-    // One key needs no reservation.
+    // One key needs no undo.
     expect(messages).toEqual(["hit", "hit"]);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(3);
   });
@@ -94,12 +97,15 @@ describe("a rule with limits on several keys", () => {
     const log = logged();
     const headers = { ...someone(), "X-Api-Key": "denied" };
     expect(await statuses(3, () => fetch("/", { headers }))).toEqual([200, 200, 429]);
-    expect(messages.slice(4)).toEqual(["hold", "hold", "release"]);
+    expect(messages.slice(4)).toEqual(["hit", "hit", "undo"]);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(2);
     expect(log.lines("denied")).toMatchObject([{ rule: 0, policies: ["two"], remembered: false }]);
-    vi.setSystemTime(start + 5_000);
-    // Now that nothing is open, the denial is remembered.
+    vi.setSystemTime(start + 1_000);
+    // Now that nothing that was just charged may be undone, the denial is remembered.
+    const sent = messages.length;
     const denied = await fetch("/", { headers });
+    // The key that denied lately is asked first, and the other is not charged.
+    expect(messages.slice(sent)).toEqual(["hit"]);
     expect([denied.status, await denied.json()]).toMatchObject([429, { "violated-policies": ["two"] }]);
     const before = messages.length;
     expect(await statuses(3, () => fetch("/", { headers }))).toEqual([429, 429, 429]);
@@ -118,20 +124,75 @@ describe("a rule with limits on several keys", () => {
     const answers = await Promise.all(Array.from({ length: 40 }, () => fetch("/", { headers })));
     const allowed = answers.filter(({ status }) => status === 200).length;
     expect(allowed).toBeLessThanOrEqual(2);
-    vi.setSystemTime(start + 5_000);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(allowed);
     expect(await objectOf("header:x-api-key", "parallel").get(policyOf("two"))).toBe(allowed);
   });
 
-  it("charges the reserved cost at its end if the message that cancels it is lost", async () => {
-    const { LIMITERS } = counted((operation) => operation === "release");
+  it.each([
+    ["is not received", false],
+    ["gets no reply", true],
+  ])("repeats an undo that %s, and gives back once", async (_, isPerformed) => {
+    let undos = 0;
+    const { messages, LIMITERS } = counted();
+    const inner = LIMITERS.getByName;
+    LIMITERS.getByName = (name: string) => {
+      const stub = inner(name);
+      const undo = async (...call: Parameters<typeof stub.undo>) => {
+        undos += 1;
+        if (undos > 1) return stub.undo(...call);
+        if (isPerformed) await stub.undo(...call);
+        throw new Error("broken");
+      };
+      return { ...stub, undo };
+    };
     const { fetch } = workerWith(config(), { LIMITERS });
     logged();
-    const headers = { ...someone(), "X-Api-Key": "lost" };
+    const headers = { ...someone(), "X-Api-Key": `lost ${isPerformed}` };
     expect(await statuses(3, () => fetch("/", { headers }))).toEqual([200, 200, 429]);
-    vi.setSystemTime(start + 5_000);
+    expect([undos, messages.filter((message) => message === "undo").length]).toEqual([
+      2,
+      isPerformed ? 2 : 1,
+    ]);
+    expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(2);
+    expect(await objectOf("header:x-api-key", `lost ${isPerformed}`).get(policyOf("two"))).toBe(2);
+  });
+
+  it("leaves a key charged until its window ends if the undo is never received", async () => {
+    // The time between two tries does not pass.
+    vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"], now: start });
+    const { LIMITERS } = counted((operation) => operation === "undo");
+    const { env: own } = workerWith(config(), { LIMITERS });
+    logged();
+    const headers = { ...someone(), "X-Api-Key": "gone" };
+    const fetch = async () =>
+      worker.fetch(new Request("https://example.com/", { headers }), own, createExecutionContext());
+    expect(await statuses(3, fetch)).toEqual([200, 200, 429]);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(3);
-    expect(await objectOf("header:x-api-key", "lost").get(policyOf("two"))).toBe(2);
+    vi.setSystemTime(start + 3_600_000);
+    expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(0);
+  });
+
+  it("counts a denial toward the ban of the key that denied, and no other", async () => {
+    const ban = (name: string) => ({ name, algorithm: "ban", after: 2, scale: "1h", for: "1h" });
+    const banned = {
+      policies: { five, two, strict: ban("strict"), lenient: ban("lenient") },
+      rules: [
+        {
+          path: "/*",
+          limits: [
+            { key: "ip", policies: ["five", "lenient"] },
+            { key: "header:X-Api-Key", policies: ["two", "strict"] },
+          ],
+        },
+      ],
+    };
+    const { fetch } = workerWith(config({}, banned));
+    const log = logged();
+    const headers = { ...someone(), "X-Api-Key": "banned" };
+    expect(await statuses(5, () => fetch("/", { headers }))).toEqual([200, 200, 429, 429, 429]);
+    expect(log.lines("denied").map(({ policies }) => policies)).toEqual([["two"], ["strict"], ["strict"]]);
+    const other = { ...headers, "X-Api-Key": "not banned" };
+    expect(await statuses(2, () => fetch("/", { headers: other }))).toEqual([200, 200]);
   });
 
   it.each([

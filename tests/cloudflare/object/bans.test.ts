@@ -65,6 +65,18 @@ describe("an object with a ban", () => {
     expect(await objectOf("parallel").get(many, "ban")).toBe(900);
   });
 
+  it("counts no denial that open reservations alone cause", async () => {
+    const object = objectOf("at once");
+    const all = await Promise.all(Array.from({ length: 20 }, () => object.reserve(policies)));
+    const reasons = all.filter(({ allowed }) => !allowed).map(({ decision }) => decision.reason);
+    expect(reasons).toEqual(Array.from({ length: 18 }, () => "reserved"));
+    expect(await object.get(policies, "ban")).toBe(0);
+    for (const { id } of all) if (id) await object.cancel(policies, id);
+    expect((await object.hit(policies, 2)).allowed).toBe(true);
+    expect((await object.hit(policies)).reason).toBe(undefined);
+    expect(await object.get(policies, "ban")).toBe(1);
+  });
+
   it("keeps what it counted, and the ban, when it is evicted", async () => {
     const object = objectOf("evicted");
     for (let count = 1; count <= 2; count += 1) expect((await object.hit(policies)).allowed).toBe(true);
@@ -79,11 +91,12 @@ describe("an object with a ban", () => {
       policy: "ban",
       violated: ["ban"],
       remaining: 0,
-      moreAfter: hour,
+      // The ban ends after an hour, but nothing is left of the day then.
+      moreAfter: 24 * hour,
     });
     await evictDurableObject(object);
     vi.setSystemTime(start + hour - 1);
-    expect(await object.peek(policies)).toMatchObject({ reason: "banned", moreAfter: 1 });
+    expect(await object.peek(policies)).toMatchObject({ reason: "banned", moreAfter: 23 * hour + 1 });
     vi.setSystemTime(start + hour);
     expect((await object.hit(policies)).reason).toBe(undefined);
   });

@@ -59,8 +59,8 @@ it("rejects values of the wrong type, which RPC does not, and nothing changes", 
     expect(code("count", "destroy", JSON.stringify(policy), 1)).toBe("invalid_operation");
     for (const [method, ...args] of [
       ["lease", 1, 7],
-      ["hold", 1, [7]],
-      ["release", 7],
+      ["undo", 1, 7],
+      ["undo", 1, undefined],
     ] as const)
       expect(code(method, JSON.stringify(policy), ...args)).toBe("invalid_operation");
     expect(object.get(policy)).toBe(1);

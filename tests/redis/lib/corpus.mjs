@@ -10,7 +10,7 @@ let keys = 0;
 export async function answers(redis, { policies, at, value }) {
   using time = new ControlledTime(redis, at);
   const prefix = `corpus:${++keys}:`;
-  await redis.set(`${prefix}3:corpus:key`, value);
+  await redis.set(`${prefix}4:corpus:key`, value);
   const limiter = new RedisLimiter(policies, { client: time.client, prefix, name: "corpus" });
   const names = [policies].flat().map(({ name, algorithm }) => name ?? algorithm);
   const found = { peek: await limiter.peek("key"), counts: [], ends: [] };

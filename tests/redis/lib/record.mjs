@@ -62,7 +62,7 @@ for (const [number, own] of policies.entries()) {
         if (error.code !== "invalid_reservation") throw error;
       });
     }
-    const value = await redis.get(`${options.prefix}3:corpus:key`);
+    const value = await redis.get(`${options.prefix}4:corpus:key`);
     const at = time.now + random(5_000);
     const expected = await answers(redis, { policies: own, at, value });
     corpus.push({ policies: own, at, value, expected });
@@ -86,7 +86,7 @@ for (const [number, own] of policies
   }
   // What is under way is done before it.
   for (const limiter of fleet) await limiter.get("key");
-  const value = await redis.get(`${options.prefix}3:corpus:key`);
+  const value = await redis.get(`${options.prefix}4:corpus:key`);
   const at = time.now + random(2_000);
   corpus.push({ policies: own, at, value, expected: await answers(redis, { policies: own, at, value }) });
   time[Symbol.dispose]();

@@ -28,7 +28,7 @@ impl AccountWithCredit {
     }
 
     fn apply(&mut self, operation: Operation<'_>, now: u64) -> Reply {
-        let request = Request { operation, settles: &[], policies: &self.policies, credit: true };
+        let request = Request { operation, policies: &self.policies, credit: true };
         self.account.apply(request, now).unwrap()
     }
 
@@ -101,7 +101,7 @@ fn a_credit_that_was_not_saved_covers_nothing() {
     let mut own = AccountWithCredit::new(Policy::fix_window(10_000, "1h").unwrap());
     own.account.row.failing = 1;
     let operation = Operation::Inc { policy: None, cost: 1 };
-    let request = Request { operation, settles: &[], policies: &own.policies, credit: true };
+    let request = Request { operation, policies: &own.policies, credit: true };
     assert!(matches!(own.account.apply(request, START), Err(ThrownError::Platform(_))));
     own.account.row.failing = 0;
     assert_eq!(own.rows(|own| own.hit(START)), 1);

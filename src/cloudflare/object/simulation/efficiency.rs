@@ -86,7 +86,7 @@ fn a_cold_key_and_one_near_its_limit_write_every_allowed_hit() {
         let policies = json_of(&Policies::from(policy)).unwrap();
         for number in 0..50 {
             let operation = Operation::Hit { cost: 1 };
-            let request = Request { operation, settles: &[], policies: policies.get(), credit };
+            let request = Request { operation, policies: policies.get(), credit };
             account.apply(request, START + number * pause).unwrap();
         }
         account.row.writes

@@ -2,10 +2,10 @@
 
 /// A SplitMix64 generator.
 #[derive(Clone)]
-pub(super) struct Random(pub(super) u64);
+pub(in crate::cloudflare::object) struct Random(pub(in crate::cloudflare::object) u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
+    pub(in crate::cloudflare::object) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,17 +14,17 @@ impl Random {
     }
 
     /// Returns a number below `bound`; 0 if that is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(in crate::cloudflare::object) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// Returns true once in `times` times, or never if that is 0.
-    pub(super) fn once_in(&mut self, times: u64) -> bool {
+    pub(in crate::cloudflare::object) fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
     }
 
     /// Returns one of the choices.
-    pub(super) fn one_of(&mut self, choices: &[u64]) -> u64 {
+    pub(in crate::cloudflare::object) fn one_of(&mut self, choices: &[u64]) -> u64 {
         choices[self.below(choices.len() as u64) as usize]
     }
 }

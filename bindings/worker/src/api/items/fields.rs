@@ -5,7 +5,7 @@ use std::mem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tollgate::cloudflare::wire::{self, Amount, KEY, OBJECT, Question};
-use tollgate::{Error, Exception, Expected, Policies, Value};
+use tollgate::{Error, Exception, Expected, HitId, Policies, Value};
 
 use super::{Item, ItemKey, is_on_one_policy};
 use crate::api::request_error::RequestError;
@@ -22,6 +22,8 @@ pub(super) struct Fields {
     /// The key of a rule, instead of `key`.
     parts: Option<RuleKey>,
     id: Option<String>,
+    /// For `undo`: the id of the hit.
+    hit: Option<HitId>,
     amount: Option<i64>,
     /// One amount for each policy, by name.
     amounts: Option<Vec<(String, f64)>>,
@@ -30,7 +32,8 @@ pub(super) struct Fields {
     used: Option<u64>,
     /// For `lease`: the requested amount.
     size: Option<u64>,
-    settles: Vec<String>,
+    /// For `hit`: whether it can be undone.
+    undoable: bool,
     reservations: bool,
     of: Option<String>,
     /// For `except`: the exception, or null.
@@ -49,7 +52,15 @@ impl Fields {
             _ => fields.read_key(reader),
         }
         match operation {
-            "hit" | "peek" | "reserve" => fields.read_amounts(reader, "cost"),
+            "hit" => {
+                fields.read_amounts(reader, "cost");
+                fields.undoable = reader.boolean("undoable").unwrap_or_default();
+            }
+            "undo" => {
+                fields.read_amounts(reader, "cost");
+                fields.hit = required_hit(reader);
+            }
+            "peek" | "reserve" => fields.read_amounts(reader, "cost"),
             "lease" => {
                 fields.id = reader.read("id", Expected::Reservation, non_empty_text);
                 fields.amount = reader.amount("cost", AMOUNT, integer).map(|cost| cost as i64);
@@ -66,9 +77,6 @@ impl Fields {
         }
         if matches!(operation, "reserve" | "extend" | "lease") {
             fields.ttl = reader.take("ttl").and_then(|tree| Value::deserialize(tree).ok());
-        }
-        if operation == "reserve" {
-            fields.settles = read_ids(reader, "settles");
         }
         if is_on_one_policy(operation) {
             fields.of = reader.read("of", "the name of one of the policies", non_empty_text);
@@ -154,7 +162,7 @@ impl Fields {
             Some(id) => ItemKey::of_reservation(id)?.0,
             None => given,
         };
-        let default_amount = i64::from(matches!(operation, "hit" | "peek" | "inc" | "reserve"));
+        let default_amount = i64::from(matches!(operation, "hit" | "undo" | "peek" | "inc" | "reserve"));
         let amount = self.amount.unwrap_or(default_amount);
         let item = Item::new(config, operation, names, &key, amount, self.of.clone())?;
         for (name, _) in self.amounts.iter().flatten() {
@@ -170,9 +178,12 @@ impl Fields {
         };
         let ttl = ttl.transpose()?;
         let needs_question = match operation {
-            "hit" | "peek" => self.amounts.is_some(),
+            "hit" | "peek" => self.amounts.is_some() || self.undoable,
             "reset" => self.reservations,
-            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend" | "lease" | "except" | "exceptions"),
+            _ => matches!(
+                operation,
+                "undo" | "reserve" | "settle" | "cancel" | "extend" | "lease" | "except" | "exceptions"
+            ),
         };
         if !needs_question {
             return Ok(item);
@@ -209,9 +220,9 @@ impl Fields {
             credit,
             amounts: self.amounts.map(by_policy),
             ttl: ttl.map(|ttl| Value::Number(ttl as f64)),
-            id: self.id.map(Into::into),
+            id: self.hit.map(|hit| hit.to_string()).or(self.id).map(Into::into),
             key: Some(key.into()),
-            settles: self.settles.into_iter().map(Into::into).collect(),
+            undoable: self.undoable,
             reservations: self.reservations,
             exception,
             until: self.until.map(|until| Amount(until as f64)),
@@ -276,14 +287,12 @@ fn required_id(reader: &mut Reader<'_>) -> String {
     }
 }
 
-/// Takes a field that is the id of a reservation, or a list of ids.
-fn read_ids(reader: &mut Reader<'_>, field: &'static str) -> Vec<String> {
-    let mut ids = Vec::new();
-    for (path, tree) in reader.list(field).unwrap_or_default() {
-        match non_empty_text(&tree) {
-            Some(id) => ids.push(id),
-            None => reader.errors.push(invalid(path, &tree, Expected::Reservation)),
-        }
+/// Takes the id of a hit.
+fn required_hit(reader: &mut Reader<'_>) -> Option<HitId> {
+    let found = reader.take("id").unwrap_or(Tree::Null);
+    let id = non_empty_text(&found).and_then(|id| id.parse().ok());
+    if id.is_none() {
+        reader.reject("id", &found, "the id of a hit, as hit returned it");
     }
-    ids
+    id
 }

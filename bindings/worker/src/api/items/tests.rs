@@ -36,8 +36,17 @@ fn an_item_with_more_than_an_amount_has_a_question() {
         question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"sa""#)
     );
     assert_eq!(
-        item("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s","settles":"x"}"#),
-        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"sa","settles":["x"]"#)
+        item("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s"}"#),
+        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"sa""#)
+    );
+    assert_eq!(
+        item("hit", r#"{"policy":"api","key":"a","cost":2,"undoable":true}"#),
+        question("/key=1:a", 2, "hit", r#""amount":2,"key":"sa","undoable":true"#)
+    );
+    assert_eq!(item("hit", r#"{"policy":"api","key":"a","undoable":false}"#), Ok("/key=1:a 1 None".into()));
+    assert_eq!(
+        item("undo", r#"{"policy":"api","key":"a","cost":{"api":3},"id":"000000000000002a.lw.3"}"#),
+        question("/key=1:a", 1, "undo", r#""amounts":[["api",3]],"id":"000000000000002a.lw.3","key":"sa""#)
     );
     let id = "0000000000000000000000000000002a.lw.a.sb.c";
     assert_eq!(
@@ -156,11 +165,11 @@ fn errors_are_named() {
         ("hit", r#"{"policy":"api","key":"a","cost":{"day":1}}"#, "cost: \"day\" is not one of api"),
         ("inc", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not an integer from -9007199254740991"),
         ("reserve", r#"{"policy":"api","key":"a","ttl":"2d"}"#, "ttl: \"2d\" is not"),
-        (
-            "reserve",
-            r#"{"policy":"api","key":"a","settles":[7]}"#,
-            "settles[0]: 7 is not the id of a reservation, as reserve",
-        ),
+        ("reserve", r#"{"policy":"api","key":"a","undoable":true}"#, "undoable: unknown field"),
+        ("hit", r#"{"policy":"api","key":"a","undoable":1}"#, "undoable: 1 is not true or false"),
+        ("undo", r#"{"policy":"api","key":"a"}"#, "id: is required (the id of a hit, as hit returned it)"),
+        ("undo", r#"{"policy":"api","key":"a","id":"lost"}"#, "id: \"lost\" is not the id of a hit"),
+        ("undo", r#"{"policy":"api","id":"000000000000002a.lw.3"}"#, "key: is required"),
         ("settle", r#"{"policy":"api","key":"a"}"#, "id: is required"),
         ("settle", r#"{"policy":"api","id":"lost"}"#, "id: \"lost\" is not"),
         ("extend", r#"{"policy":"api","id":"0000000000000000000000000000002a.lw.a.sa"}"#, "ttl is required"),
@@ -182,7 +191,7 @@ fn errors_are_named() {
             r#"{"policy":"api","key":"a","id":"0000000000000000000000000000002a.lw.p.sa"}"#,
             "id: \"0000000000000000000000000000002a.lw.p.sa\" is not",
         ),
-        ("lease", r#"{"policy":"api","key":"a","settles":[]}"#, "settles: unknown field"),
+        ("lease", r#"{"policy":"api","key":"a","undoable":true}"#, "undoable: unknown field"),
         ("reset", r#"{"policy":"api","key":"a","reservations":1}"#, "reservations: 1 is not true or false"),
         ("except", r#"{"policy":"api","key":"a","for":"1h"}"#, "exception: is required"),
         ("except", r#"{"policy":"api","key":"a","exception":{"deny":true}}"#, "until: is required"),

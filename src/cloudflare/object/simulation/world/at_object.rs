@@ -12,7 +12,7 @@ impl World {
     /// Applies an operation at the object; `None` if the storage failed.
     pub(super) fn apply(&mut self, plan: usize, operation: Operation<'_>, now: u64) -> Option<Reply> {
         let policies = &self.plans[plan].json;
-        let request = Request { operation, settles: &[], policies, credit: self.features.credit };
+        let request = Request { operation, policies, credit: self.features.credit };
         let reply = self.account.apply(request, now - self.clock_behind);
         self.follow_alarm(now);
         match reply {
