@@ -36,12 +36,16 @@ pub(crate) trait Algorithm {
 
     /// Returns the most that fits at once: the limit or the capacity.
     fn limit(&self) -> u64;
-    /// Returns how far the clock may be behind a state before the state follows it.
+    /// Returns the time after which all of the limit remains again.
     fn period(&self) -> u64;
+    /// Returns how far the clock may be behind a state of these numbers before the state follows it.
+    fn lead(&self) -> u64 {
+        self.period()
+    }
 
     /// Returns the state as of `now`. Reads only.
     fn view(&self, state: &Self::State, now: u64) -> Self::View;
-    /// Returns whether the clock fell more than a period behind the state, so that the view followed it.
+    /// Returns whether the clock fell further than the lead behind the state, so that the view followed it.
     fn followed(&self, view: &Self::View) -> bool;
     /// Returns how much of the limit is used, in whole hits, rounded up.
     fn used(&self, view: &Self::View) -> u64;

@@ -113,6 +113,11 @@ impl AnyAlgorithm {
         dispatch!(self, algorithm => algorithm.period())
     }
 
+    /// Returns how far the clock may be behind a state of these numbers before the state follows it.
+    pub(crate) fn lead(&self) -> u64 {
+        dispatch!(self, algorithm => algorithm.lead())
+    }
+
     /// Performs an operation on the first state of an entry, and notes in `outcome` whether the state changed. In wasm
     /// it is compiled once, for its size; elsewhere it is inlined, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]

@@ -12,7 +12,7 @@
 //! or at the call's, whichever is faster, so that it ends at a time of its own, whichever call reads it and however often
 //! it was read before. A refund is no charge, and keeps the rate.
 
-use super::level::Level;
+use super::level::{LastCharge, Level};
 use super::{Algorithm, Charge, Push};
 use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
@@ -27,6 +27,8 @@ pub(crate) struct Bucket {
     pub(crate) per: u64,
     /// How long it takes to empty the whole bucket, rounded up.
     pub(crate) period: u64,
+    /// What a state that is charged by these numbers keeps of them.
+    charge: LastCharge,
 }
 
 /// The meaning of the count in a decision.
@@ -47,12 +49,12 @@ pub(crate) struct View {
 impl Bucket {
     pub(crate) fn new(kind: Kind, capacity: u64, rate: u64, per: u64) -> Self {
         let period = ratio(capacity, per, rate - 1, rate);
-        Self { kind, capacity, rate, per, period }
+        Self { kind, capacity, rate, per, period, charge: LastCharge::new(rate, period) }
     }
 
     /// Returns a bucket of which only the shape is known.
     pub(crate) fn of_shape(kind: Kind, per: u64) -> Self {
-        Self { kind, capacity: MAX, rate: 0, per, period: MAX }
+        Self { kind, capacity: MAX, rate: 0, per, period: MAX, charge: LastCharge::new(1, MAX) }
     }
 
     /// Returns the bucket with another capacity and rate.
@@ -65,7 +67,7 @@ impl Bucket {
     /// Returns the rate at which a state flows.
     #[inline(always)]
     fn flow(&self, level: &Level) -> u64 {
-        level.rate.max(self.rate)
+        level.last.rate().max(self.rate)
     }
 
     /// Returns the level at a later time.
@@ -73,7 +75,7 @@ impl Bucket {
     fn flowed(&self, level: Level, now: u64) -> Level {
         let flowed = self.flow_in(now - level.at, self.flow(&level));
         let (hits, rest) = self.less((level.hits, level.rest), flowed);
-        Level { at: now, hits, rest, rate: level.rate }
+        Level { at: now, hits, rest, last: level.last }
     }
 
     /// Returns how much flows in a time at a rate: whole hits, and the rest.
@@ -105,8 +107,8 @@ impl Bucket {
         if level.is_empty() {
             return 0;
         }
-        let at = if level.at > now + self.period { now } else { level.at };
-        at + self.time_for(level.hits, level.rest, level.rate)
+        let at = if level.is_far_ahead(now) { now } else { level.at };
+        at + self.time_for(level.hits, level.rest, level.last.rate())
     }
 
     /// Returns the level in whole hits, rounded down.
@@ -117,7 +119,7 @@ impl Bucket {
     /// Returns whether a state flows at this bucket's rate and no other.
     pub(crate) fn flows_alike(&self, state: &[u64]) -> bool {
         let level = Level::unpack(state, self.per);
-        level.is_empty() || level.rate == self.rate
+        level.is_empty() || level.last.rate() == self.rate
     }
 }
 
@@ -133,10 +135,14 @@ impl Algorithm for Bucket {
         self.period
     }
 
+    fn lead(&self) -> u64 {
+        self.charge.lead()
+    }
+
     #[inline(always)]
     fn view(&self, state: &[u64], now: u64) -> View {
         let mut level = Level::unpack(state, self.per);
-        let followed = level.at > now + self.period;
+        let followed = level.is_far_ahead(now);
         if now > level.at {
             level = self.flowed(level, now);
         } else if followed || level.is_empty() {
@@ -156,13 +162,14 @@ impl Algorithm for Bucket {
     }
 
     #[inline(always)]
-    fn charge(&self, view: &mut View, cost: u64, _now: u64) {
+    fn charge(&self, view: &mut View, cost: u64, now: u64) {
         let level = &mut view.level;
         level.hits += cost;
         if level.hits >= MAX {
             (level.hits, level.rest) = (MAX, 0);
         }
-        level.rate = self.rate.max(1);
+        // A state that is ahead of the clock stays so: a shorter lead holds once the clock has reached it.
+        level.last = if level.at > now { self.charge.leading(level.last) } else { self.charge };
     }
 
     fn refund(&self, view: &mut View, cost: u64, _now: u64) {
@@ -246,18 +253,18 @@ impl Algorithm for Bucket {
 
     fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
         let level = Level::unpack(state, self.per);
-        [level.at, level.hits, level.rest, level.rate].into_iter().try_for_each(|number| push(number as i64))
+        let mut numbers = [level.at, level.hits, level.rest].into_iter().chain(level.last.numbers());
+        numbers.try_for_each(|number| push(number as i64))
     }
 
     fn import(&self, state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
-        let &[at, hits, rest, rate] = numbers else { return Ok(false) };
+        let &[at, hits, rest, rate, lead] = numbers else { return Ok(false) };
         let most = MAX as i64 - i64::from(rest > 0);
-        let in_range = [at, hits, rest, rate].into_iter().all(in_range) && hits <= most && rest < self.per as i64;
-        if !in_range || (rate == 0 && hits + rest > 0) {
-            return Ok(false);
-        }
-        let [at, hits, rest, rate] = [at, hits, rest, rate].map(|number| number as u64);
-        Level { at, hits, rest, rate }.pack(state, self.per);
+        let in_range = [at, hits, rest].into_iter().all(in_range) && hits <= most && rest < self.per as i64;
+        let last = LastCharge::from_numbers([rate, lead]);
+        let Some(last) = last.filter(|_| in_range && (rate > 0 || hits + rest == 0)) else { return Ok(false) };
+        let [at, hits, rest] = [at, hits, rest].map(|number| number as u64);
+        Level { at, hits, rest, last }.pack(state, self.per);
         Ok(true)
     }
 }
@@ -279,7 +286,7 @@ mod tests {
             let bucket = Bucket::new(Kind::Token, MAX, MAX, per);
             for at in [0, 1, 1_767_227_321_853, MAX] {
                 for (hits, rest, rate) in [(0, 0, 0), (0, per - 1, 1), (MAX - 1, per - 1, MAX), (MAX, 0, 7)] {
-                    let state = Level { at, hits, rest, rate };
+                    let state = Level { at, hits, rest, last: LastCharge::new(rate, at) };
                     let mut key = Key::new(AnyAlgorithm::Bucket(bucket), 0);
                     state.pack(&mut key.words, per);
                     assert_eq!(Level::unpack(&key.words, per), state, "per {per}");
@@ -296,21 +303,23 @@ mod tests {
         let (most, mut key) = (MAX as i64, Key::new(AnyAlgorithm::Bucket(Bucket::new(Kind::Leaky, 5, 1, 1_000)), 0));
         let before = key.words.clone();
         for wrong in [
-            [-1, 0, 0, 1],
-            [most + 1, 0, 0, 1],
-            [0, -1, 999, 1],
-            [0, most, 1, 1],
-            [0, most + 1, 0, 1],
-            [0, 0, 1_000, 1],
-            [0, 0, -1, 1],
-            [0, 1, 0, 0],
-            [0, 0, 1, 0],
-            [0, 1, 0, -1],
-            [0, 1, 0, most + 1],
+            [-1, 0, 0, 1, 0],
+            [most + 1, 0, 0, 1, 0],
+            [0, -1, 999, 1, 0],
+            [0, most, 1, 1, 0],
+            [0, most + 1, 0, 1, 0],
+            [0, 0, 1_000, 1, 0],
+            [0, 0, -1, 1, 0],
+            [0, 1, 0, 0, 0],
+            [0, 0, 1, 0, 0],
+            [0, 1, 0, -1, 0],
+            [0, 1, 0, most + 1, 0],
+            [0, 1, 0, 1, -1],
+            [0, 1, 0, 1, 2_047],
         ] {
             assert!(!key.import(&wrong), "{wrong:?}");
         }
-        assert!(!key.import(&[0, 0, 0]) && !key.import(&[0; 5]));
+        assert!(!key.import(&[0, 0, 0, 0]) && !key.import(&[0; 6]));
         assert_eq!(key.words, before);
     }
 
@@ -395,6 +404,22 @@ mod tests {
         }
         state.algorithm = bucket(1);
         assert_eq!(state.peek(Act::LOOK, 2_000).remaining, 9);
+    }
+
+    #[test]
+    fn a_state_is_far_ahead_by_the_numbers_of_its_last_charge_whoever_reads_it() {
+        let bucket = |capacity| AnyAlgorithm::Bucket(Bucket::new(Kind::Token, capacity, 1, 1_000));
+        let mut state = Key::new(bucket(60), 100_000);
+        state.act(Act::Hit(10), 100_000);
+        // The clock steps back by 60 s, the full period of 60 tokens and six times that of 10.
+        state.algorithm = bucket(10);
+        assert_eq!(state.peek(Act::Hit(1), 40_000).retry_after, Some(61_000));
+        assert_eq!(state.ends_at(40_000), 110_000);
+        // A charge by the smaller numbers brings their lead once the clock has reached the state.
+        state.act(Act::Charge(1), 40_000);
+        assert_eq!(state.peek(Act::Hit(1), 40_000).retry_after, Some(62_000));
+        state.act(Act::Charge(1), 100_001);
+        assert_eq!(state.peek(Act::Hit(1), 40_000).retry_after, Some(2_999));
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Beside<'_> {
                 let end = window.used_until(entry.words, charged, now);
                 match open.amounts().next() {
                     Some((_, first)) if end == 0 => {
-                        window.end_after(entry.words, first.charged_at(algorithm.period()), now)
+                        window.end_after(entry.words, first.charged_at(algorithm.lead()), now)
                     }
                     Some(_) | None => end,
                 }
@@ -231,7 +231,7 @@ impl Beside<'_> {
     fn pass(&self, later: &mut Later, amount: Amount) {
         later.left -= amount.amount;
         let algorithm = amount.charged_by(self.algorithm);
-        algorithm.charge_words(&mut later.words, amount.amount, amount.charged_at(algorithm.period()));
+        algorithm.charge_words(&mut later.words, amount.amount, amount.charged_at(algorithm.lead()));
         later.at = amount.end;
     }
 }
@@ -275,7 +275,7 @@ impl AnyAlgorithm {
         let (mut newest, mut drained) = (0, 0);
         for (_, amount) in open.amounts() {
             let by = amount.charged_by(self);
-            newest = newest.max(amount.charged_at(by.period()));
+            newest = newest.max(amount.charged_at(by.lead()));
             drained = match self {
                 Self::SlidingWindow(window) => newest + window.scale,
                 // No amount is open under a ban.

@@ -104,10 +104,10 @@ impl Reserved {
         self.bits
     }
 
-    /// Returns the time of its charge under a policy of that period if it is closed at `now`.
-    pub(crate) fn charged_at(&self, now: u64, period: u64) -> u64 {
+    /// Returns the time of its charge under a policy of that lead if it is closed at `now`.
+    pub(crate) fn charged_at(&self, now: u64, lead: u64) -> u64 {
         // A start that far ahead was a wrong reading of the clock.
-        if self.start > now + period { now } else { self.start.max(now) }
+        if self.start > now + lead { now } else { self.start.max(now) }
     }
 
     fn words(&self) -> [u64; HEAD] {
@@ -462,9 +462,9 @@ impl Amount {
         own.with_call_numbers(self.numbers)
     }
 
-    /// Returns the time of its charge under a policy of that period if it is not settled.
-    pub(crate) fn charged_at(&self, period: u64) -> u64 {
-        self.reserved.charged_at(self.end, period)
+    /// Returns the time of its charge under a policy of that lead if it is not settled.
+    pub(crate) fn charged_at(&self, lead: u64) -> u64 {
+        self.reserved.charged_at(self.end, lead)
     }
 }
 

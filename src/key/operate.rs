@@ -378,10 +378,10 @@ impl KeyMut<'_> {
                 used => used,
             };
             let algorithm = algorithm.keeping(own.as_read(), amount);
-            let period = algorithm.period();
+            let lead = algorithm.lead();
             // Not before the latest time in the state, unless that was a wrong reading of the clock.
-            let mut at = reserved.charged_at(closed_at, period).max(algorithm.latest(own.as_read()));
-            if at > closed_at.saturating_add(period) {
+            let mut at = reserved.charged_at(closed_at, lead).max(algorithm.latest(own.as_read()));
+            if at > closed_at.saturating_add(lead) {
                 at = closed_at;
             }
             let act = Act::Charge(cost);

@@ -88,9 +88,15 @@ impl Spec {
         Ledger::new(self.policy()).expect("a ledger")
     }
 
+    /// The time by which a state may be ahead of the clock.
     pub(crate) fn period(&self) -> u64 {
         match self.kind.is_bucket() {
-            true => (u128::from(self.limit) * u128::from(self.scale)).div_ceil(u128::from(self.rate)) as u64,
+            true => {
+                // A bucket's is rounded up to six significant bits.
+                let empties = (u128::from(self.limit) * u128::from(self.scale)).div_ceil(u128::from(self.rate)) as u64;
+                let unit = (empties + 1).next_power_of_two() / 64;
+                empties.next_multiple_of(unit.max(1))
+            }
             false if self.kind == CalendarWindow => match self.calendar().0 {
                 Calendar::Day => DAY,
                 Calendar::Week => 7 * DAY,
