@@ -577,7 +577,7 @@ fn a_log_that_is_too_long_to_store() {
 fn garbage(algorithm: &str) -> Vec<Value> {
     let (huge, beyond) = (json!(MAX), json!(MAX + 1));
     let common =
-        vec![json!([1]), json!([-1, 1]), json!([1_000, 1, 1, 1, 1]), json!([i64::MIN, 0]), json!([i64::MAX, 0])];
+        vec![json!([1]), json!([-1, 1]), json!([1_000, 1, 1, 1, 1, 1, 1]), json!([i64::MIN, 0]), json!([i64::MAX, 0])];
     let own = match algorithm {
         "fix_window" => {
             vec![json!([1_001, 1]), json!([1_000, -1]), json!([beyond, 1]), json!([0, beyond]), json!([0, 0, 0])]
@@ -605,15 +605,18 @@ fn garbage(algorithm: &str) -> Vec<Value> {
         _ => vec![
             json!([]),
             json!([1_000, 1, 0]),
-            json!([1_000, 1, -1, 1]),
-            json!([1_000, 1, 1_000, 1]),
-            json!([1_000, beyond, 0, 1]),
-            json!([1_000, huge, 1, 1]),
-            json!([beyond, 1, 0, 1]),
-            json!([1_000, i64::MIN, 0, 1]),
-            json!([1_000, -1, 0, 1]),
-            json!([1_000, 1, 0, 0]),
-            json!([1_000, 1, 0, beyond]),
+            json!([1_000, 1, -1, 1, 1]),
+            json!([1_000, 1, 1_000, 1, 1]),
+            json!([1_000, beyond, 0, 1, 1]),
+            json!([1_000, huge, 1, 1, 1]),
+            json!([beyond, 1, 0, 1, 1]),
+            json!([1_000, i64::MIN, 0, 1, 1]),
+            json!([1_000, -1, 0, 1, 1]),
+            json!([1_000, 1, 0, 0, 1]),
+            json!([1_000, 1, 0, beyond, 1]),
+            json!([1_000, 1, 0, 1, -1]),
+            json!([1_000, 1, 0, 1, 2_047]),
+            json!([1_000, 1, 0, 1]),
         ],
     };
     common.into_iter().chain(own).collect()
