@@ -5,6 +5,7 @@ pub(crate) mod decide;
 pub(crate) mod exceptions;
 pub(crate) mod open_reservations;
 pub(crate) mod operate;
+pub(crate) mod perform;
 pub(crate) mod policy_states;
 pub(crate) mod reservation;
 pub(crate) mod rows;

@@ -84,7 +84,8 @@ pub use policy::schema::{
     MAX_STORED_RESERVATIONS,
 };
 pub use policy::{Denied, Exception, IntoPolicies, Policies, Policy, PolicyDraft, Value};
-pub use store::ledger::{Answer, Ledger, Operation};
+pub use store::ledger::Ledger;
+pub use store::operation::{Answer, Operation};
 pub use store::record::Record;
 pub use store::snapshot::Snapshot;
 pub use store::step::{Step, step};

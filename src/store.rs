@@ -1,6 +1,8 @@
 //! Where states are kept: in slots in memory, or anywhere that can load and save a record by key.
 
+pub(crate) mod apply;
 pub(crate) mod ledger;
+pub(crate) mod operation;
 mod parked;
 pub(crate) mod record;
 pub(crate) mod snapshot;

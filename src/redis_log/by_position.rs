@@ -1,15 +1,11 @@
-//! Operations of a ledger for replays: costs are by position of the policy, and algorithms may be those of one call.
+//! What replays read of a ledger.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::algorithm::Outcome;
 use crate::algorithm::any::AnyAlgorithm;
-use crate::key::open_reservations::Reserved;
-use crate::key::reservation::bits_of;
-use crate::number::check_time;
 use crate::policy::costs::PositionCosts;
-use crate::{Decision, Error, HitId, Ledger, ReservationId, Settlement};
+use crate::{Decision, Ledger};
 
 impl Ledger {
     /// Adjusts the algorithms of one call to these states. Returns false if they do not match the policies.
@@ -50,64 +46,6 @@ impl Ledger {
         text
     }
 
-    /// Decides a hit, under the algorithms of the policies if `algorithms` is `None`.
-    pub(super) fn hit_at(
-        &mut self,
-        costs: &PositionCosts,
-        algorithms: Option<&[AnyAlgorithm]>,
-        now: u64,
-    ) -> Result<Decision, Error> {
-        check_time(now)?;
-        self.policy_states.check_hit().map_err(|rejected| rejected.error(&self.policies, "hit"))?;
-        self.check_rows(now)?;
-        let Self { policy_states, states, .. } = self;
-        let mut outcome = Outcome::default();
-        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        let decision = states.key_mut(policy_states, algorithms).hit(costs, now, &mut outcome);
-        outcome.changed()?;
-        Ok(decision)
-    }
-
-    /// The same, with the id by which the hit can be undone. Its random bits are 0: the writer adds them.
-    pub(super) fn hit_undoable_at(
-        &mut self,
-        costs: &PositionCosts,
-        algorithms: Option<&[AnyAlgorithm]>,
-        now: u64,
-    ) -> Result<(Decision, Option<HitId>), Error> {
-        let decision = self.hit_at(costs, algorithms, now)?;
-        let Self { policy_states, states, .. } = self;
-        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        let id = states.key_mut(policy_states, algorithms).hit_id(costs, 0, now);
-        Ok((decision, id.filter(|_| decision.allowed)))
-    }
-
-    /// Undoes a hit. Returns the most that was given back under a policy.
-    pub(super) fn undo_at(
-        &mut self,
-        id: &HitId,
-        costs: &PositionCosts,
-        algorithms: Option<&[AnyAlgorithm]>,
-        now: u64,
-    ) -> Result<u64, Error> {
-        check_time(now)?;
-        let Self { policy_states, states, .. } = self;
-        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        Ok(states.key_mut(policy_states, algorithms).undo(id, costs, now, &mut Outcome::default())?)
-    }
-
-    /// Returns the decision that such a hit would get.
-    pub(super) fn peek_at(
-        &self,
-        costs: &PositionCosts,
-        algorithms: Option<&[AnyAlgorithm]>,
-        now: u64,
-    ) -> Result<Decision, Error> {
-        let Self { policy_states, states, .. } = self;
-        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        Ok(states.peek_under(policy_states, algorithms, costs, now)?)
-    }
-
     /// Returns whether decisions depend on more than the states.
     pub(super) fn has_more_than_states(&self) -> bool {
         self.states.extra.decides()
@@ -117,45 +55,6 @@ impl Ledger {
     pub(super) fn peek_without_open(&self, cost: u64, now: u64) -> Decision {
         let Self { policy_states, states, .. } = self;
         policy_states.peek(policy_states.algorithms(), states.entry(), &PositionCosts::All(cost), now)
-    }
-
-    /// Decides a hit and, if it is allowed, opens a reservation. Returns the decision and the reservation's end; 0 if it is
-    /// denied.
-    pub(super) fn reserve_at(
-        &mut self,
-        costs: &PositionCosts,
-        algorithms: Option<&[AnyAlgorithm]>,
-        random: u128,
-        ttl: u64,
-        now: u64,
-    ) -> Result<(Decision, u64), Error> {
-        self.check_rows(now)?;
-        let Self { policy_states, states, .. } = self;
-        let mut outcome = Outcome::default();
-        let reserved = Reserved::new(bits_of(random), check_time(now)?, ttl);
-        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        let mut key = states.key_mut(policy_states, algorithms);
-        let decision = key.reserve(costs, reserved, now, &mut outcome);
-        outcome.changed()?;
-        Ok((decision, if decision.allowed { reserved.end() } else { 0 }))
-    }
-
-    /// Closes a reservation and charges the used amounts.
-    pub(super) fn settle_at(&mut self, id: ReservationId, used: &PositionCosts, now: u64) -> Result<Settlement, Error> {
-        check_time(now)?;
-        self.reach_reservation(id.bits())?;
-        let Self { policy_states, states, .. } = self;
-        let settled = states.key_mut(policy_states, policy_states.algorithms()).settle(id.bits(), used, now)?;
-        Ok(settled.unwrap_or(id.missing(now)))
-    }
-
-    /// Moves the end of a reservation to `ttl` from now.
-    pub(super) fn extend_at(&mut self, id: ReservationId, ttl: u64, now: u64) -> Result<Settlement, Error> {
-        check_time(now)?;
-        self.reach_reservation(id.bits())?;
-        let Self { policy_states, states, .. } = self;
-        let extended = states.key_mut(policy_states, policy_states.algorithms()).extend(id.bits(), ttl, now)?;
-        Ok(extended.unwrap_or(id.missing(now)))
     }
 }
 

@@ -269,6 +269,34 @@ pub(super) enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
+    /// Returns how many times the operation is done.
+    pub(super) fn times(&self) -> u64 {
+        if let Self::Hit { times, .. } = self { *times } else { 1 }
+    }
+
+    /// Returns the policies that apply to this operation only.
+    pub(super) fn call_policies(&self) -> Option<Named<'a>> {
+        match *self {
+            Self::Hit { call_policies, .. }
+            | Self::HitUndoable { call_policies, .. }
+            | Self::Undo { call_policies, .. }
+            | Self::Reserve { call_policies, .. } => call_policies,
+            _ => None,
+        }
+    }
+
+    /// Returns the amounts by policy, if it has any.
+    pub(super) fn amounts(&self) -> Amounts<'a> {
+        match *self {
+            Self::Hit { costs, .. }
+            | Self::HitUndoable { costs, .. }
+            | Self::Undo { costs, .. }
+            | Self::Reserve { costs, .. }
+            | Self::Settle { used: costs, .. } => costs,
+            _ => Amounts::All(0),
+        }
+    }
+
     /// Reads an operation. An unknown one is an error: if it were skipped, this process and its writer would decide later
     /// operations differently.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {

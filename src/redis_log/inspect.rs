@@ -138,9 +138,9 @@ impl Replica {
             let ends_at = states.expires_at(policy_states, position, now)?;
             views.push(StateView { policy: name.into(), count, limit, used, ends_at, open });
         }
-        let next = self.ledger.peek_at(&PositionCosts::All(1), None, now)?;
+        let next = self.ledger.peek(&PositionCosts::All(1), None, now)?;
         // Only a ban that holds denies a cost of 0.
-        let none = self.ledger.peek_at(&PositionCosts::All(0), None, now)?;
+        let none = self.ledger.peek(&PositionCosts::All(0), None, now)?;
         let banned_for = none.retry_after.filter(|_| none.reason == Some(Reason::Banned)).unwrap_or(0);
         let charged = (0..views.len()).map(|position| self.lines.charged().at(position)).max().unwrap_or(0);
         Ok(Inspection {

@@ -13,11 +13,12 @@ use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
 use super::value_sets::ValueSets;
-use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::key::exceptions::Exceptions;
+use crate::key::perform::KeyOp;
 use crate::policy::costs::PositionCosts;
-use crate::{Answer, Decision, Error, Ledger, Operation};
+use crate::store::apply::Applied;
+use crate::{Answer, Error, Ledger};
 
 /// The highest number of hits in one operation.
 const MAX_TIMES: u64 = 10_000;
@@ -193,7 +194,7 @@ impl Replica {
             let cost = charged.at(position).min(limit) as i64;
             if is_highest && cost > 0 {
                 // A limit of concurrency counts only what is open.
-                none_if_rejected(self.ledger.apply_at(Operation::Inc { policy: None, cost }, position, self.stamp))?;
+                none_if_rejected(self.ledger.perform(&KeyOp::Inc { position, cost }, None, self.stamp))?;
             }
         }
         Ok(())
@@ -260,80 +261,85 @@ impl Replica {
         // By the entry's time, so that all processes drop it at the same entry.
         self.ledger.drop_ended_exception(now);
         let mut results = results;
-        entry.for_each_op(|op| match op {
-            Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
-            Op::Hit { costs, times, call_policies } => {
-                let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = self.call_rules(call_policies, sets, now)?;
-                for _ in 0..times {
-                    let result =
-                        self.apply_under(&algorithms, |ledger, algorithms| ledger.hit_at(&costs, algorithms, now))?;
-                    self.charge(result.as_ref(), &costs)?;
-                    add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
+        entry.for_each_op(|op| {
+            let (times, rules) = (op.times(), self.call_rules(op.call_policies(), sets, now)?);
+            if times > MAX_TIMES {
+                return Err(ReplayError::Malformed);
+            }
+            let costs = &op.amounts().at_positions(self.set.policies.len())?;
+            let op = match op {
+                Op::Hit { .. } => KeyOp::Hit { costs },
+                // The writer adds the random bits of the id.
+                Op::HitUndoable { .. } => KeyOp::HitUndoable { costs, random: 0 },
+                Op::Undo { id, .. } => KeyOp::Undo { id, costs },
+                Op::Inc { cost, position } => KeyOp::Inc { position: self.known(position)?, cost },
+                Op::Set { count, position } => KeyOp::Set { position: self.known(position)?, count },
+                Op::Ban { length, position } => KeyOp::Ban { position: self.known(position)?, length },
+                Op::Reset { reservations } => KeyOp::Reset { reservations },
+                Op::Reserve { ttl, random, .. } => KeyOp::Reserve { costs, ttl: Some(ttl), random },
+                Op::Settle { id, .. } => KeyOp::Settle { id, used: costs },
+                Op::Extend { id, ttl } => KeyOp::Extend { id, ttl },
+                Op::Lease { cost, ref renewal } => KeyOp::Lease { cost, renewal },
+                Op::Except { end, fields } => {
+                    let result = self.except(fields, end.at(now), now)?;
+                    return add_result(&mut results, result, |results, end| results.push_number(end));
                 }
-                Ok(())
-            }
-            Op::HitUndoable { costs, call_policies } => {
-                let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = self.call_rules(call_policies, sets, now)?;
-                let result = self
-                    .apply_under(&algorithms, |ledger, algorithms| ledger.hit_undoable_at(&costs, algorithms, now))?;
-                self.charge(result.as_ref().map(|(decision, _)| decision), &costs)?;
-                add_result(&mut results, result, |results, (decision, id)| results.push_undoable(&decision, id))
-            }
-            Op::Undo { id, costs, call_policies } => {
-                let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = self.call_rules(call_policies, sets, now)?;
-                let result =
-                    self.apply_under(&algorithms, |ledger, algorithms| ledger.undo_at(&id, &costs, algorithms, now))?;
-                add_result(&mut results, result, |results, given| results.push_number(given))
-            }
-            Op::Inc { cost, position } => {
-                let operation = Operation::Inc { policy: None, cost };
-                self.apply_at(operation, position, now, &mut results)
-            }
-            Op::Set { count, position } => {
-                self.apply_at(Operation::Set { policy: None, count }, position, now, &mut results)
-            }
-            Op::Reset { reservations } => {
-                let was_used = self.ledger.expires_at(now)? > 0;
-                let operation = if reservations { Operation::ResetAll } else { Operation::Reset };
-                self.lines.wipe(now);
-                let result = none_if_rejected(self.ledger.apply(operation, now))?;
-                add_result(&mut results, result, |results, _| results.push_number(was_used.into()))
-            }
-            Op::Reserve { costs, ttl, random, call_policies } => {
-                let costs = costs.at_positions(self.set.policies.len())?;
-                let algorithms = self.call_rules(call_policies, sets, now)?;
-                let result = self.apply_under(&algorithms, |ledger, algorithms| {
-                    ledger.reserve_at(&costs, algorithms, random, ttl, now)
-                })?;
-                self.charge(result.as_ref().map(|(decision, _)| decision), &costs)?;
-                add_result(&mut results, result, |results, (decision, end)| results.push_reservation(&decision, end))
-            }
-            Op::Settle { id, used } => {
-                let used = used.at_positions(self.set.policies.len())?;
-                let result = none_if_rejected(self.ledger.settle_at(id, &used, now))?;
-                add_result(&mut results, result, |results, settlement| results.push_settlement(settlement, 0))
-            }
-            Op::Extend { id, ttl } => {
-                let result = none_if_rejected(self.ledger.extend_at(id, ttl, now))?;
-                add_result(&mut results, result, |results, settlement| {
-                    results.push_settlement(settlement, id.end().max(now + ttl))
-                })
-            }
-            Op::Ban { length: Some(length), position } => {
-                self.apply_at(Operation::Ban { policy: None, length }, position, now, &mut results)
-            }
-            Op::Ban { length: None, position } => {
-                self.apply_at(Operation::Unban { policy: None }, position, now, &mut results)
-            }
-            Op::Except { end, fields } => {
-                let result = self.except(fields, end.at(now), now)?;
-                add_result(&mut results, result, |results, end| results.push_number(end))
-            }
-            Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
+            };
+            (0..times).try_for_each(|_| self.perform(&op, &rules, now, &mut results))
         })
+    }
+
+    /// Returns the position of a policy that an operation names.
+    fn known(&self, position: usize) -> Result<usize, ReplayError> {
+        if position < self.set.policies.len() { Ok(position) } else { Err(ReplayError::Malformed) }
+    }
+
+    /// Performs an operation, and adds its result.
+    fn perform(
+        &mut self,
+        op: &KeyOp<'_>,
+        rules: &CallRules,
+        now: u64,
+        results: &mut Option<&mut Results>,
+    ) -> Result<(), ReplayError> {
+        let was_used = matches!(op, KeyOp::Reset { .. }) && self.ledger.expires_at(now)? > 0;
+        let result = match rules {
+            CallRules::Default => none_if_rejected(self.ledger.perform(op, None, now))?,
+            CallRules::Own(algorithms) => none_if_rejected(self.ledger.perform(op, Some(algorithms), now))?,
+            CallRules::Mismatch => None,
+        };
+        if let Some(Applied { answer, .. }) = &result {
+            self.charge(op, answer, now)?;
+        }
+        add_result(results, result, |results, Applied { answer, .. }| match (op, answer) {
+            (KeyOp::Reset { .. }, _) => results.push_number(was_used.into()),
+            (KeyOp::Extend { id, ttl }, Answer::Settled(settlement)) => {
+                results.push_settlement(settlement, id.end().max(now + ttl))
+            }
+            (_, answer) => results.push_answer(answer),
+        })
+    }
+
+    /// Counts what an operation charged. What it gave back stays counted.
+    fn charge(&mut self, op: &KeyOp<'_>, answer: &Answer, now: u64) -> Result<(), ReplayError> {
+        let policies = self.set.policies.len();
+        match (*op, answer) {
+            (
+                KeyOp::Hit { costs } | KeyOp::HitUndoable { costs, .. } | KeyOp::Reserve { costs, .. },
+                Answer::Decision(decision) | Answer::Undoable { decision, .. } | Answer::Reserved { decision, .. },
+                // Denied hits may be charged as well.
+            ) if decision.allowed || !self.set.denied_free => self.lines.charged().add(costs, policies)?,
+            (KeyOp::Inc { position, cost }, _) => self.lines.charged().add_at(position, cost.max(0) as u64)?,
+            (KeyOp::Set { position, count }, _) => self.lines.charged().add_at(position, count)?,
+            (KeyOp::Lease { cost, .. }, Answer::Leased { decision, lease }) => {
+                let cost = if decision.allowed { cost } else { 0 };
+                let costs = PositionCosts::All(cost + lease.map_or(0, |lease| lease.amount));
+                self.lines.charged().add(&costs, policies)?;
+            }
+            (KeyOp::Reset { .. }, _) => self.lines.wipe(now),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Returns the rules of a call with or without policies of its own.
@@ -357,67 +363,6 @@ impl Replica {
         none_if_rejected(self.ledger.replace_exceptions(exceptions))
     }
 
-    /// Counts what a decision charged. Denied hits may be charged as well.
-    fn charge(&mut self, decision: Option<&Decision>, costs: &PositionCosts) -> Result<(), ReplayError> {
-        let Some(decision) = decision else { return Ok(()) };
-        if decision.allowed || !self.set.denied_free {
-            self.lines.charged().add(costs, self.set.policies.len())?;
-        }
-        Ok(())
-    }
-
-    /// Applies an operation under the algorithms of a call. Returns `None` if it was rejected.
-    fn apply_under<T>(
-        &mut self,
-        algorithms: &CallRules,
-        apply: impl FnOnce(&mut Ledger, Option<&[AnyAlgorithm]>) -> Result<T, Error>,
-    ) -> Result<Option<T>, ReplayError> {
-        match algorithms {
-            CallRules::Default => none_if_rejected(apply(&mut self.ledger, None)),
-            CallRules::Own(algorithms) => none_if_rejected(apply(&mut self.ledger, Some(algorithms))),
-            CallRules::Mismatch => Ok(None),
-        }
-    }
-
-    /// Applies an operation to the policy at a position.
-    fn apply_at(
-        &mut self,
-        operation: Operation<'_>,
-        position: usize,
-        now: u64,
-        results: &mut Option<&mut Results>,
-    ) -> Result<(), ReplayError> {
-        if position >= self.set.policies.len() {
-            return Err(ReplayError::Malformed);
-        }
-        let result = none_if_rejected(self.ledger.apply_at(operation, position, now))?;
-        if let Some((answer, _)) = &result {
-            self.charge_answer(&operation, position, answer)?;
-        }
-        add_result(results, result, |results, (answer, _)| results.push_answer(answer))
-    }
-
-    /// Counts what another operation than a hit charged. What it gave back stays counted.
-    fn charge_answer(
-        &mut self,
-        operation: &Operation<'_>,
-        position: usize,
-        answer: &Answer,
-    ) -> Result<(), ReplayError> {
-        let lines = &mut self.lines;
-        match (operation, answer) {
-            (Operation::Inc { cost, .. }, _) => lines.charged().add_at(position, (*cost).max(0) as u64)?,
-            (Operation::Set { count, .. }, _) => lines.charged().add_at(position, *count)?,
-            (Operation::Lease { cost, .. }, Answer::Leased { decision, lease }) => {
-                let cost = if decision.allowed { *cost } else { 0 };
-                let costs = PositionCosts::All(cost + lease.map_or(0, |lease| lease.amount));
-                lines.charged().add(&costs, self.set.policies.len())?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
     /// Adds the result of an operation that only reads, under the limiter's own policies.
     pub(super) fn read(
         &mut self,
@@ -435,7 +380,7 @@ impl Replica {
         };
         ledger.under(&own.policies, now)?;
         let Reading { kind, costs, position, call_policies } = reading;
-        let operation = match kind {
+        match kind {
             ReadingKind::Peek => {
                 let costs = costs.at_positions(own.policies.len())?;
                 let call_policies = call_policies.map(|text| sets.get(text)).transpose()?;
@@ -444,13 +389,13 @@ impl Replica {
                     CallRules::Own(algorithms) => Some(algorithms),
                     CallRules::Mismatch => return Ok(results.push_rejected()?),
                 };
-                return Ok(results.push_decision(&ledger.peek_at(&costs, algorithms.as_deref(), now)?)?);
+                results.push_decision(&ledger.peek(&costs, algorithms.as_deref(), now)?)?;
             }
-            ReadingKind::Exception => return Ok(results.push_text(ledger.exception_text(now))?),
-            ReadingKind::Get => Operation::Get { policy: None },
-            ReadingKind::ExpiresAt => Operation::ExpiresAt { policy: None },
-        };
-        Ok(results.push_answer(ledger.apply_at(operation, position, now)?.0)?)
+            ReadingKind::Exception => results.push_text(ledger.exception_text(now))?,
+            ReadingKind::Get => results.push_number(ledger.count(position, now)?)?,
+            ReadingKind::ExpiresAt => results.push_number(ledger.row_expires_at(position, now)?)?,
+        }
+        Ok(())
     }
 
     /// Adds the decision of a hit that is denied at every time from `earliest` to `latest`, as far as the states show.
@@ -474,7 +419,7 @@ impl Replica {
             return Ok(false);
         }
         let peek = |cost, now| match self.ledger.has_more_than_states() {
-            true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
+            true => self.ledger.peek(&PositionCosts::All(cost), None, now),
             false => Ok(self.ledger.peek_without_open(cost, now)),
         };
         // The decision is that of the earliest time, so that `retry_after` is never too short.

@@ -177,9 +177,9 @@ impl Results {
     /// Adds the result of a ledger's operation.
     pub(super) fn push_answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
         match answer {
-            Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Undoable { decision, .. } => {
-                self.push_decision(&decision)
-            }
+            Answer::Decision(decision) => self.push_decision(&decision),
+            Answer::Reserved { decision, id } => self.push_reservation(&decision, id.map_or(0, |id| id.end())),
+            Answer::Undoable { decision, id } => self.push_undoable(&decision, id),
             Answer::Leased { decision, lease } => self.push_lease(&decision, lease.as_ref()),
             Answer::Number(number) => self.push_number(number),
             Answer::Settled(settlement) => self.push_settlement(settlement, 0),

@@ -4,15 +4,15 @@
 use alloc::vec::Vec;
 
 use crate::growth::{OutOfMemory, or_abort, push};
-use crate::key::open_reservations::Bits;
 use crate::key::operate::Extra;
+use crate::key::perform::KeyOp;
 use crate::key::policy_states::PolicyStates;
 use crate::key::rows::{Row, push_row, rows_of};
 use crate::key::shapes::Names;
 use crate::key::states::KeyStates;
 use crate::store::ledger::check_stored;
 use crate::store::record::StoredRow;
-use crate::{Error, Ledger, Operation, Policies};
+use crate::{Error, Ledger, Policies};
 
 /// The rows of policies that the last operation was not under.
 #[derive(Clone, Debug)]
@@ -153,32 +153,18 @@ impl Ledger {
         Ok(sorted)
     }
 
-    /// Returns whether an operation is on rows that the policies do not name: through a reservation, or since it is not about the
-    /// policies alone.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn is_on_others(&self, operation: &Operation<'_>) -> bool {
-        if let Some(bits) = operation.reservation() {
-            let mut parked = self.parked.iter();
-            return self.states.extra.rows.iter().any(|row| row.as_ref().holds(bits))
-                || parked.any(|parked| parked.states.extra.open.find(bits).is_some());
-        }
-        operation.is_reset() || matches!(operation, Operation::Except { .. })
-    }
-
     /// Makes the parked rows that an operation is on rows that it reaches: those of its reservation, or of the names that it
-    /// resets.
-    pub(super) fn reach(&mut self, operation: &Operation<'_>) -> Result<(), Error> {
-        if operation.is_reset() {
-            return self.unpark_all(&|policies, parked| {
+    /// resets. Returns whether it is on rows that the policies do not name.
+    pub(super) fn reach(&mut self, op: &KeyOp<'_>) -> Result<bool, Error> {
+        if matches!(op, KeyOp::Reset { .. }) {
+            self.unpark_all(&|policies, parked| {
                 parked.policies.names().any(|name| policies.names().any(|own| own == name))
-            });
+            })?;
+            return Ok(true);
         }
-        operation.reservation().map_or(Ok(()), |bits| self.reach_reservation(bits))
-    }
-
-    /// The same for an operation on a reservation.
-    pub(crate) fn reach_reservation(&mut self, bits: Bits) -> Result<(), Error> {
-        self.unpark_all(&|_, parked| parked.states.extra.open.find(bits).is_some())
+        let Some(bits) = op.reservation() else { return Ok(false) };
+        self.unpark_all(&|_, parked| parked.states.extra.open.find(bits).is_some())?;
+        Ok(self.states.extra.rows.iter().any(|row| row.as_ref().holds(bits)))
     }
 
     fn unpark_all(&mut self, is_chosen: &dyn Fn(&Policies, &Parked) -> bool) -> Result<(), Error> {

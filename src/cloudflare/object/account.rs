@@ -8,6 +8,7 @@ use crate::cloudflare::object::states::States;
 use crate::cloudflare::protocol::policies;
 use crate::cloudflare::protocol::wire::{self, Certainty, Reply};
 use crate::cloudflare::thrown::ThrownError;
+use crate::store::apply::Applied;
 use crate::{Answer, Error, Exception, Ledger, Operation, Policies, ReservationId};
 
 /// The most bytes of an unreadable row that are logged.
@@ -284,10 +285,9 @@ impl<S: Storage> Account<S> {
         let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now)? > 0;
         // An expired reservation and a state that follows the clock must be saved, but not a denial that is counted.
         *unsaved |= *counts_denied && is_decided(&operation) && ledger.follow_clock(now)?;
-        let is_on_others = ledger.is_on_others(&operation);
-        let (answer, changed) = ledger.apply(operation, now)?;
+        let Applied { answer, changed, others_changed: are_others } = ledger.applied(operation, now)?;
         let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
-        *others_changed |= changed && is_on_others;
+        *others_changed |= are_others;
         // Lifted or set, an exception holds from the row that is written now.
         let is_exception = matches!(operation, Operation::Except { .. });
         let has_credit = has_credit && ledger.may_lease() && !is_exception;
