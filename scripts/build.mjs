@@ -64,9 +64,6 @@ export const rustFlags = [
   'sha2_backend_soft="compact"',
 ];
 
-/** Functions that are shorter than the calls of them are inlined: the default of "z" inlines fewer. */
-const inlining = "-Cllvm-args=-inline-threshold=10";
-
 /** The crates in bindings/ that are compiled to wasm. The first takes the longest to finish. */
 const bindings = ["worker", "redis", "npm", "throttle", "lease", "headers"];
 
@@ -79,19 +76,15 @@ const isFast = (name) => name === "redis";
 /** Compiles a crate of bindings/ to wasm, for size or for speed. Returns the file. */
 async function compileBinding(name, rust) {
   const crate = `tollgate-${name}`;
-  // Other bindings contain the one for leases, which is a wasm of its own only here.
-  const build =
-    name === "lease" ? ["rustc", "--crate-type", "cdylib", "--features", "standalone"] : ["build"];
-  const inlines = name !== "worker" && !isFast(name);
-  // Other flags need another folder: in the same one, each build would compile what the last one had.
-  const target = inlines ? join(releaseFolder(rust), "inlining") : releaseFolder(rust);
-  const args = [...build, "--release", "--lib", "-p", crate, ...forWasm, "--target-dir", target];
-  const flags = inlines ? [...rustFlags, inlining] : rustFlags;
+  // As a cdylib alone: beside an rlib, which the tests and other bindings use, cargo does no LTO.
+  const types = ["--crate-type", "cdylib", ...(name === "lease" ? ["--features", "standalone"] : [])];
+  const target = releaseFolder(rust);
+  const args = ["rustc", ...types, "--release", "--lib", "-p", crate, ...forWasm, "--target-dir", target];
   // Size by default: only the replay spends its time in arithmetic.
   const env = {
     ...rust.env,
     CARGO_PROFILE_RELEASE_OPT_LEVEL: isFast(name) ? "3" : "z",
-    CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f"),
+    CARGO_ENCODED_RUSTFLAGS: rustFlags.join("\x1f"),
   };
   await show(rust.cargo, args, { env });
   return join(target, "wasm32-unknown-unknown/release", `${crate.replaceAll("-", "_")}.wasm`);

@@ -23,6 +23,7 @@ const RATE_BITS: u32 = 53;
 const LEAD_BITS: u32 = 5;
 
 impl LastCharge {
+    #[inline(never)]
     pub(crate) fn new(rate: u64, period: u64) -> Self {
         let period = period.min(MAX);
         let exponent = (u64::BITS - period.leading_zeros()).saturating_sub(LEAD_BITS + 1);
@@ -48,7 +49,13 @@ impl LastCharge {
         self.0 & MAX
     }
 
-    #[inline(always)]
+    /// Returns whether a state is further ahead than the lead.
+    #[cold]
+    #[inline(never)]
+    fn is_exceeded_by(self, ahead: u64) -> bool {
+        ahead > self.lead()
+    }
+
     pub(crate) fn lead(self) -> u64 {
         let packed = self.0 >> RATE_BITS;
         let exponent = (packed >> LEAD_BITS).saturating_sub(1);
@@ -56,6 +63,8 @@ impl LastCharge {
     }
 
     /// Returns these numbers with the lead of others if that is longer.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn leading(self, other: Self) -> Self {
         // The lead is in the high bits.
         Self(self.0.max(other.0) & !MAX | self.rate())
@@ -87,7 +96,7 @@ impl Level {
     /// Returns whether the time is ahead of the clock by more than the lead.
     #[inline(always)]
     pub(crate) fn is_far_ahead(self, now: u64) -> bool {
-        self.at > now && self.at - now > self.last.lead()
+        self.at > now && self.last.is_exceeded_by(self.at - now)
     }
 
     #[inline(always)]

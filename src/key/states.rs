@@ -90,17 +90,7 @@ impl KeyStates {
         self.extra = Extra::default();
     }
 
-    /// Returns the decision of a hit. Changes no state.
-    pub(crate) fn peek(
-        &self,
-        policy_states: &PolicyStates,
-        costs: &PositionCosts,
-        now: u64,
-    ) -> Result<Decision, OutOfMemory> {
-        self.peek_under(policy_states, policy_states.algorithms(), costs, now)
-    }
-
-    /// The same under the algorithms of a call.
+    /// Returns the decision of a hit under the algorithms of a call. Changes no state.
     pub(crate) fn peek_under(
         &self,
         policy_states: &PolicyStates,

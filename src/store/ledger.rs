@@ -1,5 +1,6 @@
 //! One key's states in memory, loaded from a record and saved to one: the core of every durable store.
 
+#[cfg(feature = "cloudflare")]
 use crate::algorithm::Outcome;
 use crate::growth::or_abort;
 use crate::key::exceptions::Exceptions;
@@ -12,6 +13,7 @@ use crate::key::shapes::Names;
 use crate::key::states::KeyStates;
 use crate::key::undo::is_mark;
 use crate::number::check_time;
+#[cfg(feature = "cloudflare")]
 use crate::policy::costs::PositionCosts;
 use crate::store::parked::Parked;
 use crate::store::record::{StoredRow, names_at};
@@ -306,7 +308,7 @@ impl Ledger {
     /// Returns how many hits of cost 1 would be allowed.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn remaining(&self, now: u64) -> Result<u64, Error> {
-        Ok(self.states.peek(&self.policy_states, &PositionCosts::All(0), now)?.remaining)
+        Ok(self.peek(&PositionCosts::All(0), None, now)?.remaining)
     }
 
     /// Returns the last millisecond of the windows in force and of an exception, or `end` if that is earlier.
