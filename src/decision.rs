@@ -202,3 +202,45 @@ impl Violated {
         (0..32).filter(move |&position| self.contains(position))
     }
 }
+
+/// What a decision says, as a number: the first of its written form, part of its status in memory, and of its result in a
+/// replay.
+pub mod verdict {
+    use super::{Decision, Reason};
+
+    /// Denied by what counts.
+    pub const DENIED: u8 = 0;
+    /// Allowed.
+    pub const ALLOWED: u8 = 1;
+    /// Denied by what counts, which may change at any time.
+    pub const UNCERTAIN: u8 = 2;
+    /// Denied by what counts, of which leases may give back some at any time.
+    pub const UNTIL_LEASE_ENDS: u8 = 3;
+
+    /// The reasons of denials, whose numbers follow.
+    const REASONS: [Reason; 4] = [Reason::Banned, Reason::Denied, Reason::Reserved, Reason::Full];
+
+    const FIRST: u8 = UNTIL_LEASE_ENDS + 1;
+
+    /// Returns the number of a decision.
+    #[inline(always)]
+    pub fn of(decision: &Decision) -> u8 {
+        match decision.reason {
+            None | Some(Reason::Error) => u8::from(decision.allowed),
+            Some(Reason::Banned) => FIRST,
+            Some(Reason::Denied) => FIRST + 1,
+            Some(Reason::Reserved) => FIRST + 2,
+            Some(Reason::Full) => FIRST + 3,
+        }
+    }
+
+    /// Returns the reason that a number stands for.
+    pub fn reason(verdict: u8) -> Option<Reason> {
+        REASONS.get(usize::from(verdict.checked_sub(FIRST)?)).copied()
+    }
+
+    /// Returns whether the number is that of a denial.
+    pub(crate) fn is_denial(verdict: u8) -> bool {
+        verdict != ALLOWED && verdict < FIRST + REASONS.len() as u8
+    }
+}

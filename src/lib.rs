@@ -63,6 +63,8 @@ pub use algorithm::calendar::Calendar;
 #[cfg(feature = "system-clock")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
+#[doc(hidden)]
+pub use decision::verdict;
 pub use decision::{Decision, Reason, Violated};
 pub use error::expected::Expected;
 pub use error::found::Found;

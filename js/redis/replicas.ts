@@ -3,7 +3,7 @@ import { TollgateError } from "../errors/error.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
-import { replay } from "../wasm/generated.ts";
+import { reasons, replay, verdict } from "../wasm/generated.ts";
 import { instanceOf, isLost } from "../wasm/wasm-module.ts";
 import { disposed, stateLost } from "./errors.ts";
 import type { Operation, Read } from "./operation.ts";
@@ -37,13 +37,6 @@ type Closing = Settlement | number;
 
 /** The result of a replayed operation; `undefined` if the operation was rejected. */
 export type Result = Decision | number | HitResult | Reserved | Closing | Numbers | undefined;
-
-const reasons: ReadonlyMap<unknown, Exclude<Decision["reason"], undefined>> = new Map([
-  [kinds.full, "full"],
-  [kinds.banned, "banned"],
-  [kinds.excepted, "denied"],
-  [kinds.reserved, "reserved"],
-]);
 
 const encoder = new TextEncoder();
 
@@ -316,7 +309,7 @@ export class Replicas {
     const kind = numbers[at];
     if (kind === kinds.number) return numbers[at + 1];
     if (kind === kinds.rejected) return undefined;
-    const isAllowed = kind === kinds.allowed;
+    const isAllowed = kind === verdict.allowed;
     const decision = {
       allowed: isAllowed,
       count: numbers[at + 1] as number,
@@ -328,7 +321,7 @@ export class Replicas {
       policy: this.#names[numbers[at + 6] as number] as string,
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
-    const reason = reasons.get(kind);
+    const reason = reasons[kind as keyof typeof reasons];
     return reason === undefined ? decision : { ...decision, reason };
   }
 

@@ -1,4 +1,5 @@
 import type { Decision } from "../types.ts";
+import { reasons, verdict } from "./generated.ts";
 
 /**
  * A decision as nine numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
@@ -29,7 +30,7 @@ export const numberIn = (numbers: Numbers): number => Number(numbers.split(" ", 
  * Returns whether the decision is allowed.
  * @internal
  */
-export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith("1 ");
+export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith(`${verdict.allowed} `);
 
 /**
  * Returns the names of the policies that denied the hit.
@@ -53,9 +54,9 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
   const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated, moreAfter] = numbers
     .split(" ")
     .map(Number) as [number, number, number, number, number, number, number, number, number];
-  const reason = reasons.get(allowed);
+  const reason = reasonOf(allowed);
   return {
-    allowed: allowed === 1,
+    allowed: allowed === verdict.allowed,
     count,
     limit,
     remaining,
@@ -72,31 +73,15 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
  * Returns why a hit was denied if that was not by what counts.
  * @internal
  */
-export const reasonIn = (numbers: Numbers): Denial | undefined => reasons.get(numberIn(numbers));
+export const reasonIn = (numbers: Numbers): Denial | undefined => reasonOf(numberIn(numbers));
 
-type Denial = "banned" | "denied" | "reserved";
+type Denial = (typeof reasons)[keyof typeof reasons];
 
-/** The first number of a denial by a ban. */
-const banned = 4;
-
-/** The first number of a denial by an exception. */
-const excepted = 5;
-
-/** The first number of a denial by open reservations alone. */
-const reserved = 6;
-
-const reasons: ReadonlyMap<number, Denial> = new Map([
-  [banned, "banned"],
-  [excepted, "denied"],
-  [reserved, "reserved"],
-]);
+const reasonOf = (number: number): Denial | undefined => reasons[number as keyof typeof reasons];
 
 const firstNumbers: ReadonlyMap<unknown, number> = new Map(
-  [...reasons].map(([number, reason]) => [reason, number]),
+  Object.entries(reasons).map(([number, reason]) => [reason, Number(number)]),
 );
-
-/** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
-const uncertain = 2;
 
 /**
  * Returns the numbers of a decision.
@@ -108,6 +93,7 @@ export function numbersOf(decision: Decision, names: readonly string[]): Numbers
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  const first = allowed ? 1 : (firstNumbers.get(reason) ?? uncertain);
+  // A decision does not say how long it is certain.
+  const first = allowed ? verdict.allowed : (firstNumbers.get(reason) ?? verdict.uncertain);
   return [first, count, limit, remaining, wait, resetAfter, position, bits >>> 0, moreAfter].join(" ");
 }

@@ -2,13 +2,9 @@
 
 /** Bits of a status, and, below 0, statuses of operations that failed. */
 export const status = {
-  allowed: 1,
-  small: 2,
-  moved: 4,
-  full: 8,
-  banned: 16,
-  denied: 32,
-  reserved: 64,
+  small: 1,
+  moved: 2,
+  verdict: 2,
   invalidCost: -1,
   invalidTime: -2,
   invalidHandle: -3,
@@ -21,6 +17,12 @@ export const status = {
   uncountable: -50,
   at: -100,
 } as const;
+
+/** The numbers of verdicts. Those of denials with a reason follow. */
+export const verdict = { denied: 0, allowed: 1, uncertain: 2 } as const;
+
+/** The reasons of denials by the numbers of their verdicts. */
+export const reasons = { 4: "banned", 5: "denied", 6: "reserved", 7: "full" } as const;
 
 /** The operations on one policy's count. */
 export const operation = {
@@ -47,7 +49,7 @@ export const resultOffsets = { floats: 0, integers: 48, moved: 80, list: 84, han
 export const replay = {
   status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
   reading: { peek: 0, get: 1, expiresAt: 2, exception: 3 },
-  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5, excepted: 6, reserved: 7 },
+  kind: { number: 8, rejected: 9 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
   numbersPerOutcome: 3,

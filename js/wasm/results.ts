@@ -1,12 +1,15 @@
 import type { Decision } from "../types.ts";
 import { isDetached } from "./detached.ts";
-import { status } from "./generated.ts";
+import { reasons, status, verdict } from "./generated.ts";
 import type { Instance } from "./instance.ts";
 
 const noNames: readonly string[] = Object.freeze([]);
 
-/** The bits of denials that have a reason. */
-const withReason = status.full | status.banned | status.denied | status.reserved;
+/** The bit that tells an allowed hit from one that is denied without a reason. */
+const allowedBit = verdict.allowed << status.verdict;
+
+/** The bits that are alike in all plain results. */
+const plainBits = ~(status.moved | allowedBit);
 
 /** Reads decisions from the result buffer, under policies of these names. */
 export class Results {
@@ -25,11 +28,10 @@ export class Results {
   /** Returns the decision of an operation that returned `code`. */
   decision(instance: Instance, code: number): Decision {
     const single = this.#single;
-    if (single === undefined || (code & (status.small | withReason)) !== status.small)
-      return this.#any(instance, code);
+    if (single === undefined || (code & plainBits) !== status.small) return this.#any(instance, code);
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const numbers = instance.integers;
-    const allowed = (code & status.allowed) !== 0;
+    const allowed = (code & allowedBit) !== 0;
     return {
       allowed,
       count: numbers[0] as number,
@@ -49,8 +51,9 @@ export class Results {
     const { integers, floats } = instance;
     const numbers = (code & status.small) === 0 ? floats : integers;
     const denied = integers[7] as number;
+    const said = code >> status.verdict;
     const decision = {
-      allowed: (code & status.allowed) !== 0,
+      allowed: said === verdict.allowed,
       count: numbers[0] as number,
       limit: numbers[1] as number,
       remaining: numbers[2] as number,
@@ -60,13 +63,6 @@ export class Results {
       policy: this.#names[integers[6] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
-    if ((code & withReason) === 0) return decision;
-    return { ...decision, reason: reasonIn(code) };
+    return said in reasons ? { ...decision, reason: reasons[said as keyof typeof reasons] } : decision;
   }
-}
-
-function reasonIn(code: number): Exclude<Decision["reason"], undefined> {
-  if ((code & status.full) !== 0) return "full";
-  if ((code & status.reserved) !== 0) return "reserved";
-  return (code & status.banned) === 0 ? "denied" : "banned";
 }

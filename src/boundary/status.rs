@@ -2,21 +2,13 @@
 
 use super::Failure;
 
-/// The hit was allowed.
-pub const ALLOWED: i32 = 1;
 /// The numbers are integers of 31 bits, in `integers`.
-pub const SMALL: i32 = 2;
+pub const SMALL: i32 = 1;
 /// Slots were freed, or one was taken for the key: the owner of the keys must read `moves`. An error has no such bit: it may
 /// have moved slots.
-pub const MOVED: i32 = 4;
-/// Denied because the limiter is full.
-pub const FULL: i32 = 8;
-/// Denied by a ban.
-pub const BANNED: i32 = 16;
-/// Denied by an exception.
-pub const DENIED: i32 = 32;
-/// Denied by open reservations alone.
-pub const RESERVED: i32 = 64;
+pub const MOVED: i32 = 2;
+/// How many bits there are before the [verdict](crate::verdict) on a hit.
+pub const VERDICT: i32 = 2;
 
 /// The cost is invalid.
 pub const INVALID_COST: i32 = -1;

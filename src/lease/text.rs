@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 
 use super::holder::CERTAIN;
 use super::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL};
-use crate::{Decision, MAX, Reason, Violated};
+use crate::{Decision, MAX, Reason, Violated, verdict};
 
 /// Whether a denial can end early, other than by `set` and `reset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,21 +34,12 @@ impl Certainty {
     /// Returns the first number of a denial.
     fn number(self) -> u8 {
         match self {
-            Self::Certain => 0,
-            Self::Uncertain => 2,
-            Self::UntilLeaseEnds => 3,
+            Self::Certain => verdict::DENIED,
+            Self::Uncertain => verdict::UNCERTAIN,
+            Self::UntilLeaseEnds => verdict::UNTIL_LEASE_ENDS,
         }
     }
 }
-
-/// The first number of a denial by a ban, which lasts until its `retry_after`, whatever is given back.
-const BANNED: u8 = 4;
-
-/// The first number of a denial by an exception.
-const DENIED: u8 = 5;
-
-/// The first number of a denial by open reservations alone. It is not repeated: any settlement may end it.
-const RESERVED: u8 = 6;
 
 /// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
@@ -58,12 +49,9 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
     let never = || NEVER.to_string();
     format!(
         "{} {} {} {} {} {} {} {} {}",
-        match decision.reason {
-            Some(Reason::Banned) => BANNED,
-            Some(Reason::Denied) => DENIED,
-            Some(Reason::Reserved) => RESERVED,
-            Some(Reason::Full | Reason::Error) | None if decision.allowed => 1,
-            Some(Reason::Full | Reason::Error) | None => certainty.number(),
+        match verdict::of(decision) {
+            verdict::DENIED => certainty.number(),
+            verdict => verdict,
         },
         decision.count,
         decision.limit,
@@ -91,23 +79,20 @@ pub fn to_decision(written: &str) -> Option<Decision> {
         policy: next()? as usize,
         violated: Violated(next()? as u32),
         more_after: next()? as u64,
-        reason: match u8::try_from(first) {
-            Ok(BANNED) => Some(Reason::Banned),
-            Ok(DENIED) => Some(Reason::Denied),
-            Ok(RESERVED) => Some(Reason::Reserved),
-            _ => None,
-        },
+        reason: u8::try_from(first).ok().and_then(verdict::reason),
     };
     numbers.next().is_none().then_some(decision)
 }
 
 /// Returns how long a denial that [`from_decision`] wrote may be repeated, in milliseconds.
 pub fn certain_for(written: &str) -> u64 {
-    let number = written.split(' ').next().and_then(|number| number.parse::<u8>().ok());
-    if number == Some(BANNED) || number == Some(DENIED) {
-        return CERTAIN;
+    let Some(number) = written.split(' ').next().and_then(|number| number.parse().ok()) else { return 0 };
+    match verdict::reason(number) {
+        Some(Reason::Banned | Reason::Denied) => CERTAIN,
+        // What is reserved may be settled at any time.
+        Some(_) => 0,
+        None => Certainty::ALL.into_iter().find(|own| own.number() == number).map_or(0, Certainty::lasts),
     }
-    Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)
 }
 
 /// Appends a lease, if there is one, to a written decision as the tenth field.

@@ -9,7 +9,7 @@ use super::entry::{Entry, read_stamp};
 use super::policy_set::PolicySet;
 use super::policy_sets::PolicySets;
 use super::replica::Replica;
-use super::result::{NUMBERS_PER_RESULT, Results, kind};
+use super::result::{NUMBERS_PER_RESULT, Results};
 use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::any::AnyAlgorithm;
@@ -18,7 +18,7 @@ use crate::key::states::KeyStates;
 use crate::key::undo::is_mark;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_POLICIES;
-use crate::{Decision, Exception, Ledger, Policies, Policy, Reason};
+use crate::{Decision, Exception, Ledger, Policies, Policy, Reason, verdict};
 
 /// A key as an operator sees it.
 #[derive(Debug, Serialize)]
@@ -90,7 +90,6 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
     }
     let mut sets = PolicySets::new(default_policies(cursor)?)?;
     let mut replica = Replica::load(&mut cursor, &mut sets)?;
-    let denials = [kind::DENIED, kind::FULL, kind::BANNED, kind::EXCEPTED, kind::RESERVED];
     let (mut hits, mut denied) = (0, 0);
     let mut results = Results::default();
     while !cursor.is_empty() {
@@ -98,9 +97,9 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
         let counted = (entry.at > since).then_some(&mut results);
         replica.replay_entry(entry, &mut sets, counted)?;
         for result in results.numbers.chunks_exact(NUMBERS_PER_RESULT) {
-            let is_denied = denials.contains(&result[0]);
-            denied += u64::from(is_denied);
-            hits += u64::from(is_denied || result[0] == kind::ALLOWED);
+            let verdict = result[0] as u8;
+            denied += u64::from(verdict::is_denial(verdict));
+            hits += u64::from(verdict::is_denial(verdict) || verdict == verdict::ALLOWED);
         }
         results.clear();
     }

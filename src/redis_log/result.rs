@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::growth::{OutOfMemory, push};
 use crate::lease::text::{Certainty, from_decision, with_lease};
-use crate::{Answer, Decision, HitId, Lease, Reason, Settlement};
+use crate::{Answer, Decision, HitId, Lease, Settlement, verdict};
 
 /// The count of numbers in a result: its kind, count, limit, remaining, retry after, reset after, position of the policy,
 /// violated policies as bits, the end of a reservation, and more after.
@@ -15,24 +15,12 @@ pub const NUMBERS_PER_RESULT: usize = 10;
 /// which its last state ends, if its own entry was replayed.
 pub const NUMBERS_PER_OUTCOME: usize = 3;
 
-/// The kinds of results.
+/// The kinds of results that are no decisions. The kind of a decision is its [verdict](crate::verdict).
 pub mod kind {
-    /// A hit was denied.
-    pub const DENIED: f64 = 0.0;
-    /// A hit was allowed.
-    pub const ALLOWED: f64 = 1.0;
-    /// A reservation was denied because too many are open.
-    pub const FULL: f64 = 2.0;
-    /// The result is a count, a time or a settlement instead of a decision.
-    pub const NUMBER: f64 = 3.0;
+    /// The result is a count, a time or a settlement.
+    pub const NUMBER: u8 = 8;
     /// The operation was rejected.
-    pub const REJECTED: f64 = 4.0;
-    /// A hit was denied by a ban.
-    pub const BANNED: f64 = 5.0;
-    /// A hit was denied by an exception.
-    pub const EXCEPTED: f64 = 6.0;
-    /// A hit was denied by open reservations alone.
-    pub const RESERVED: f64 = 7.0;
+    pub const REJECTED: u8 = 9;
 }
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
@@ -137,16 +125,8 @@ impl Results {
 
     /// Adds the decision of a reservation, and its end.
     pub(super) fn push_reservation(&mut self, decision: &Decision, end: u64) -> Result<(), OutOfMemory> {
-        let kind = match (decision.allowed, decision.reason) {
-            (true, _) => kind::ALLOWED,
-            (false, Some(Reason::Full)) => kind::FULL,
-            (false, Some(Reason::Banned)) => kind::BANNED,
-            (false, Some(Reason::Denied)) => kind::EXCEPTED,
-            (false, Some(Reason::Reserved)) => kind::RESERVED,
-            (false, _) => kind::DENIED,
-        };
         self.push([
-            kind,
+            verdict::of(decision).into(),
             decision.count as f64,
             decision.limit as f64,
             decision.remaining as f64,
@@ -171,7 +151,7 @@ impl Results {
     }
 
     fn push_number_and_end(&mut self, number: u64, end: u64) -> Result<(), OutOfMemory> {
-        self.push([kind::NUMBER, number as f64, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, end as f64, 0.0])
+        self.push([kind::NUMBER.into(), number as f64, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, end as f64, 0.0])
     }
 
     /// Adds the result of a ledger's operation.
@@ -189,7 +169,7 @@ impl Results {
 
     /// Adds the result of an operation that the ledger rejected.
     pub(super) fn push_rejected(&mut self) -> Result<(), OutOfMemory> {
-        self.push([kind::REJECTED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        self.push([kind::REJECTED.into(), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     }
 
     fn push(&mut self, result: [f64; NUMBERS_PER_RESULT]) -> Result<(), OutOfMemory> {

@@ -15,7 +15,7 @@ use tollgate::boundary::schema::{
 };
 use tollgate::boundary::{OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
 use tollgate::redis_log;
-use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, MAX_UNDO, Settlement};
+use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, MAX_UNDO, Settlement, verdict};
 
 use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
@@ -28,6 +28,8 @@ pub fn typescript() -> String {
     let mut text = String::from(HEAD);
     let constants = [
         statuses(),
+        verdicts(),
+        reasons(),
         operations(),
         hit_kinds(),
         settlements(),
@@ -62,15 +64,23 @@ fn stored_version() -> Constant {
     (about, "storedVersion", format!("{STORED_VERSION}"))
 }
 
+fn verdicts() -> Constant {
+    let values = [("denied", verdict::DENIED), ("allowed", verdict::ALLOWED), ("uncertain", verdict::UNCERTAIN)];
+    let about = "The numbers of verdicts. Those of denials with a reason follow.";
+    (about, "verdict", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
+}
+
+fn reasons() -> Constant {
+    let reasons = (0..=u8::MAX).filter_map(|number| Some((format!("{number}"), verdict::reason(number)?.as_str())));
+    let about = "The reasons of denials by the numbers of their verdicts.";
+    (about, "reasons", object(reasons.map(|(number, reason)| (number, format!("{reason:?}")))))
+}
+
 fn statuses() -> Constant {
     let values = [
-        ("allowed", status::ALLOWED),
         ("small", status::SMALL),
         ("moved", status::MOVED),
-        ("full", status::FULL),
-        ("banned", status::BANNED),
-        ("denied", status::DENIED),
-        ("reserved", status::RESERVED),
+        ("verdict", status::VERDICT),
         ("invalidCost", status::INVALID_COST),
         ("invalidTime", status::INVALID_TIME),
         ("invalidHandle", status::INVALID_HANDLE),
@@ -172,16 +182,7 @@ fn replay() -> Constant {
         ),
         (
             "kind",
-            numbers(&[
-                ("denied", redis_log::kind::DENIED),
-                ("allowed", redis_log::kind::ALLOWED),
-                ("full", redis_log::kind::FULL),
-                ("number", redis_log::kind::NUMBER),
-                ("rejected", redis_log::kind::REJECTED),
-                ("banned", redis_log::kind::BANNED),
-                ("excepted", redis_log::kind::EXCEPTED),
-                ("reserved", redis_log::kind::RESERVED),
-            ]),
+            numbers(&[("number", redis_log::kind::NUMBER.into()), ("rejected", redis_log::kind::REJECTED.into())]),
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
         ("numbersPerResult", format!("{}", redis_log::NUMBERS_PER_RESULT)),

@@ -1,7 +1,7 @@
 //! The buffer from which JavaScript reads the result of an operation.
 
 use tollgate::boundary::status;
-use tollgate::{Decision, Reason};
+use tollgate::{Decision, verdict};
 
 /// The numbers of a decision, as integers if all of them are small, else as floats.
 #[repr(C)]
@@ -25,13 +25,7 @@ impl ResultBuffer {
     /// Writes a decision and returns its status.
     #[inline(always)]
     pub(crate) fn write_decision(&mut self, decision: &Decision) -> i32 {
-        let status = match decision.reason {
-            Some(Reason::Full) => status::FULL,
-            Some(Reason::Banned) => status::BANNED,
-            Some(Reason::Denied) => status::DENIED,
-            Some(Reason::Reserved) => status::RESERVED,
-            _ => i32::from(decision.allowed) * status::ALLOWED,
-        };
+        let status = i32::from(verdict::of(decision)) << status::VERDICT;
         let Decision { count, limit, remaining, retry_after, reset_after, more_after, .. } = *decision;
         let [.., policy, violated] = &mut self.integers;
         (*policy, *violated) = (decision.policy as i32, decision.violated.bits() as i32);
