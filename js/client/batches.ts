@@ -1,4 +1,6 @@
+import { deadline } from "../deadline.ts";
 import { type ErrorCode, TollgateError } from "../errors/error.ts";
+import { Outage } from "../events/outage.ts";
 import { invalidResponse } from "./decision.ts";
 
 /** The most items that the Worker accepts in a request. */
@@ -27,12 +29,15 @@ interface Problem {
 export class Batches {
   /** The items that wait for the end of the tick, by operation. */
   #pending = new Map<string, PendingItem[]>();
+  /** The outages of the Worker. */
+  readonly outage: Outage;
   #url: string;
   #token: string;
   #timeout: number;
   #fetch: (request: Request) => Promise<Response>;
 
   constructor(url: string, token: string, timeout: number, fetch: (request: Request) => Promise<Response>) {
+    this.outage = new Outage("the Worker");
     this.#url = url;
     this.#token = token;
     this.#timeout = timeout;
@@ -78,11 +83,28 @@ export class Batches {
 
   /** Sends items in one request, and returns their results in the same order. */
   async #send(operation: string, items: readonly unknown[]): Promise<readonly unknown[]> {
+    const abort = new AbortController();
+    const late = new DOMException(`no response within ${this.#timeout} ms`, "TimeoutError");
+    const prevent = deadline(this.#timeout, () => abort.abort(late));
+    try {
+      const results = await this.#results(operation, items, abort.signal);
+      this.outage.responded();
+      return results;
+    } finally {
+      prevent();
+    }
+  }
+
+  async #results(
+    operation: string,
+    items: readonly unknown[],
+    signal: AbortSignal,
+  ): Promise<readonly unknown[]> {
     const request = new Request(`${this.#url}/v1/${operation}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${this.#token}`, "Content-Type": "application/json" },
       body: JSON.stringify(items),
-      signal: AbortSignal.timeout(this.#timeout),
+      signal,
     });
     const fail = (reason: string) => (cause: unknown) => {
       throw new TollgateError("unanswered", `${this.#url} ${reason}; see docs/several-processes.md`, {

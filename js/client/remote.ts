@@ -131,7 +131,7 @@ export class RemoteLimiter implements AsyncLimiter {
       throw invalidField("invalid_option", "timeout", timeout, "a duration of at most 2147483647 ms");
     const request = options.fetch ?? ((request: Request) => fetch(request));
     this.#batches = new Batches(address(url), token, time, request);
-    this.publisher = new AsyncPublisher("remote", options.onDecision);
+    this.publisher = new AsyncPublisher("remote", options.onDecision, this.#batches.outage);
     this.#policy = policy;
     this.#onError = onError;
     const ttl = readLeases(options.leases);
@@ -160,6 +160,7 @@ export class RemoteLimiter implements AsyncLimiter {
     const policy = [policies].flat().map(({ name, algorithm }) => name ?? algorithm);
     const made = new RemoteLimiter({ ...this.#options, policy });
     made.#batches = this.#batches;
+    made.publisher.outage = this.#batches.outage;
     return made;
   }
 

@@ -2,7 +2,8 @@ import { isStoreError } from "../errors/store-error.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { callerFields, takenCaller, unpublished } from "./caller.ts";
 import { errors } from "./channels.ts";
-import type { DecidedBy, DecidedOperation, ErrorMessage } from "./messages.ts";
+import type { DecidedBy, DecidedOperation, ErrorMessage, LimiterKind, OnDecision } from "./messages.ts";
+import type { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
 
 /** How a decision was made, if not by the limiter and its store. */
@@ -16,7 +17,14 @@ const ordinary: Origin = { by: "limiter" };
 
 /** Publishes the decisions and the errors of one limiter whose keys are outside the process. */
 export class AsyncPublisher extends Publisher {
+  /** The outages of the limiter's store. */
+  outage: Outage;
   readonly #origins = new WeakMap<Decision, Origin>();
+
+  constructor(limiter: LimiterKind, onDecision: OnDecision | undefined, outage: Outage) {
+    super(limiter, onDecision);
+    this.outage = outage;
+  }
 
   override get isHeard(): boolean {
     return super.isHeard || errors?.hasSubscribers === true;
@@ -31,6 +39,7 @@ export class AsyncPublisher extends Publisher {
   /** Notes that a decision was made after an error of the store. Returns it. */
   without(decision: Decision, error: unknown): Decision {
     const by = decision.reason === "error" ? "onError" : "fallback";
+    this.outage.failed(error, by === "fallback" ? by : decision.allowed ? "allow" : "deny");
     if (this.isHeard) this.#origins.set(decision, { by, error });
     return decision;
   }

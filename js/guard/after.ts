@@ -1,4 +1,3 @@
-import { TollgateError } from "../errors/error.ts";
 import type { Awaitable } from "./types.ts";
 
 /** Returns true for a promise. */
@@ -14,35 +13,6 @@ export const after = <Value, Result>(
   // The `then` of another object may call back twice, or return nothing.
   return value instanceof Promise ? value.then(next) : Promise.resolve(value).then(next);
 };
-
-/**
- * Rejects with `unanswered` if the promise takes longer than `timeout` milliseconds; `late` is then called with the
- * value when it arrives after all.
- */
-export const before = <Value>(
-  promise: PromiseLike<Value>,
-  timeout: number,
-  late: (value: Value) => void,
-): Promise<Value> =>
-  new Promise((resolve, reject) => {
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      const message = `the limiter did not respond within ${timeout} ms; see docs/frameworks.md`;
-      reject(new TollgateError("unanswered", message));
-    }, timeout);
-    promise.then(
-      (value) => {
-        clearTimeout(timer);
-        if (isLate) late(value);
-        resolve(value);
-      },
-      (error) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
-  });
 
 /** For `deliver`, where the value is not used. */
 export const ignore = (): void => {};

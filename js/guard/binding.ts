@@ -1,4 +1,5 @@
 import { fieldError, inWords } from "../errors/error.ts";
+import { outageOf } from "../events/outage.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { after } from "./after.ts";
 import { wrongOption } from "./errors.ts";
@@ -26,6 +27,8 @@ export function sourceOfBinding(binding: GuardBinding, { policies, names, origin
     policies,
     isReserveOnly: false,
     isInexact: true,
+    outage: outageOf(binding, "the rate-limit binding"),
+    isWatched: true,
     hit(key, costs) {
       if (costs !== 1) throw fieldError("invalid_cost", "cost", inWords(costs), "1 for a rate-limit binding");
       return after(binding.limit({ key: String(key) }), ({ success: allowed }) => {

@@ -40,9 +40,7 @@ export function published<Result extends { readonly decision: Decision }>(
   });
 }
 
-/** Publishes an error, if the channel has subscribers. Returns whether it has. */
-export function publishError(message: ErrorMessage): boolean {
-  if (!errors?.hasSubscribers) return false;
-  errors.publish(message);
-  return true;
+/** Publishes an error, if the channel has subscribers. */
+export function publishError(message: ErrorMessage): void {
+  if (errors?.hasSubscribers) errors.publish(message);
 }

@@ -1,10 +1,12 @@
+import { before } from "../deadline.ts";
 import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
 import { listened } from "../events/listened.ts";
+import type { Outage } from "../events/outage.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import type { AddressRanges } from "../http/ranges.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
-import { after, before, isPromise } from "./after.ts";
+import { after, isPromise } from "./after.ts";
 import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
 import { publishError, published } from "./events.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
@@ -79,6 +81,8 @@ interface SourcedDecision {
   readonly reservation: SettleableDecision | undefined;
 }
 
+type UseDecision = (sourced: SourcedDecision) => Verdict;
+
 /** Decides about requests, for any framework. */
 export class Guard<Request, Arguments extends readonly unknown[], Response> {
   readonly options: ReadGuardOptions<Request, Arguments, Response>;
@@ -138,21 +142,26 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
 
   #ask(request: Request, key: Key, cost: Costs, source: Source): Awaitable<Verdict> {
     const use = (sourced: SourcedDecision) => this.#verdict(request, sourced);
+    const useFallback = (error: unknown) => (sourced: SourcedDecision) => {
+      source.outage.failed(error, "fallback");
+      return use(sourced);
+    };
     const fallback = this.#fallback;
-    const giveUp = (source: Source) => (error: unknown) => this.#giveUp(request, source, key, error);
-    const attempt = (source: Source, fail: (error: unknown) => Awaitable<Verdict>) =>
+    const giveUp = (failed: Source) => (error: unknown) =>
+      this.#giveUp(request, failed, source.outage, key, error);
+    const attempt = (source: Source, use: UseDecision, fail: (error: unknown) => Awaitable<Verdict>) =>
       this.#attempt(() => this.#decide(request, source, key, cost), use, fail);
-    if (fallback === undefined) return attempt(source, giveUp(source));
-    return attempt(source, (error) => {
+    if (fallback === undefined) return attempt(source, use, giveUp(source));
+    return attempt(source, use, (error) => {
       this.#publish(request, source, key, error, "fallback");
-      return attempt(fallback, giveUp(fallback));
+      return attempt(fallback, useFallback(error), giveUp(fallback));
     });
   }
 
   /** Decides by `decide`, and calls `fail` if it fails or is late. */
   #attempt(
     decide: () => Awaitable<SourcedDecision>,
-    use: (sourced: SourcedDecision) => Verdict,
+    use: UseDecision,
     fail: (error: unknown) => Awaitable<Verdict>,
   ): Awaitable<Verdict> {
     const failed = (error: unknown) => {
@@ -168,10 +177,13 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     }
     if (!isPromise(sourced)) return use(sourced);
     // A reservation that comes too late is of no use to the request.
-    return before(sourced, this.options.timeout, ({ reservation }) => close(reservation?.cancel)).then(
-      use,
-      failed,
-    );
+    const { timeout } = this.options;
+    const late = () =>
+      new TollgateError(
+        "unanswered",
+        `the limiter did not respond within ${timeout} ms; see docs/frameworks.md`,
+      );
+    return before(sourced, timeout, late, ({ reservation }) => close(reservation?.cancel)).then(use, failed);
   }
 
   /** Whether every request is charged at once, without a reservation. */
@@ -196,6 +208,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   }
 
   #verdict(request: Request, { source, decision, reservation }: SourcedDecision): Verdict {
+    if (source.isWatched) source.outage.responded();
     // The numbers of a decision that was made without the store mean nothing.
     if (decision.reason === "error") return decision.allowed ? passed : unanswered;
     const { onDecision } = this.options;
@@ -236,13 +249,13 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     };
   }
 
-  #giveUp(request: Request, source: Source, key: Key, error: unknown): Awaitable<Verdict> {
+  #giveUp(request: Request, source: Source, outage: Outage, key: Key, error: unknown): Awaitable<Verdict> {
     const { onError = "allow" } = this.options;
     return after(typeof onError === "function" ? onError(error, request) : onError, (verdict) => {
       this.#publish(request, source, key, error, verdict);
-      if (verdict === "allow") return passed;
-      if (verdict === "deny") return unanswered;
-      throw error;
+      if (verdict !== "allow" && verdict !== "deny") throw error;
+      outage.failed(error, verdict);
+      return verdict === "allow" ? passed : unanswered;
     });
   }
 
@@ -256,12 +269,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     const adapter = this.#adapter.name;
     const { limiter } = source;
     const operation = this.#isCharged(source) ? "hit" : "reserve";
-    const isPublished = publishError({ limiter, operation, key, error, verdict, adapter, request });
-    if (!isPublished && verdict !== "throw")
-      warnOnce(
-        `error ${verdict}`,
-        `a limiter failed, and onError or fallback decides (${verdict}): ${error}`,
-      );
+    publishError({ limiter, operation, key, error, verdict, adapter, request });
   }
 }
 

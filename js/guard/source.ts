@@ -1,5 +1,6 @@
 import type { TollgateError } from "../errors/error.ts";
 import type { LimiterKind } from "../events/messages.ts";
+import { type Outage, outageOf } from "../events/outage.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, Key, Policy, ReserveOptions } from "../types.ts";
@@ -26,6 +27,10 @@ export interface Source {
   readonly isReserveOnly: boolean;
   /** Whether the numbers of an allowed request are only bounds. */
   readonly isInexact?: boolean;
+  /** The outages of what decides. */
+  readonly outage: Outage;
+  /** Whether the guard notes in them that it responds, since the limiter does not. */
+  readonly isWatched: boolean;
   hit(key: Key, costs: Costs): Awaitable<Decision>;
   reserve(key: Key, costs: Costs): Awaitable<SettleableDecision>;
 }
@@ -43,6 +48,7 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], pla
   return {
     limiter: kindOf(limiter),
     policies,
+    ...outagesOf(limiter),
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) =>
       call === undefined ? limiter.hit(keyOf(key), costs) : limiter.hit(keyOf(key), costs, call),
@@ -62,6 +68,13 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], pla
 export function reserveOptions({ policies, origins }: ReadPolicies): ReserveOptions {
   const lifetimes = origins.flatMap(({ algorithm, scale }) => (algorithm === "concurrency" ? [scale] : []));
   return lifetimes.length === 0 ? { policies } : { policies, ttl: Math.max(...lifetimes) };
+}
+
+/** Returns the outages of a limiter: its own, or those that the guard notes. */
+function outagesOf(limiter: GuardLimiter): Pick<Source, "outage" | "isWatched"> {
+  const { publisher } = limiter as { readonly publisher?: { readonly outage?: Outage } };
+  const own = publisher?.outage;
+  return { outage: own ?? outageOf(limiter, "the limiter"), isWatched: own === undefined };
 }
 
 const kindOf = (limiter: GuardLimiter): LimiterKind =>
@@ -85,6 +98,8 @@ export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Po
   return {
     limiter: "object",
     policies,
+    outage: outageOf(namespace, "the Durable Object"),
+    isWatched: true,
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) => objectOf(key).hit(policies, costs),
     reserve(key, costs) {

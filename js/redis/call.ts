@@ -1,3 +1,4 @@
+import type { Timed } from "./deadlines.ts";
 import type { KeyLog } from "./key-log.ts";
 import { type Batch, noOperations } from "./operation.ts";
 import type { Result } from "./replicas.ts";
@@ -16,13 +17,11 @@ export interface Base {
 export type Next = "settle" | "again" | "fail";
 
 /** A call for one key. It may be sent several times, until Redis has executed it or it times out. */
-export class Call {
+export class Call implements Timed {
   readonly log: KeyLog;
   /** Its operations; none once it has ended. */
   batch: Batch;
-  /** When it times out, by the local clock. */
-  readonly deadline: number;
-  /** Its position among the calls that may time out; -1 if it is not one of them. */
+  deadline = 0;
   position = -1;
   /** The proposed base. */
   base: Base | undefined;
@@ -41,10 +40,9 @@ export class Call {
   /** The error of a call that fails. */
   error: unknown;
 
-  constructor(log: KeyLog, batch: Batch, deadline: number) {
+  constructor(log: KeyLog, batch: Batch) {
     this.log = log;
     this.batch = batch;
-    this.deadline = deadline;
   }
 
   /** The operations to send; empty if it has none, or none must be written now. */

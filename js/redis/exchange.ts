@@ -1,5 +1,7 @@
 import { inWords, type TollgateError } from "../errors/error.ts";
+import type { Outage } from "../events/outage.ts";
 import { replay } from "../wasm/generated.ts";
+import type { Breaker } from "./breaker.ts";
 import { Call } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
@@ -22,6 +24,8 @@ const maxSends = 8;
 /** The parts of an exchange. */
 export interface ExchangeParts {
   readonly runner: Runner;
+  readonly breaker: Breaker;
+  readonly outage: Outage;
   readonly replicas: Replicas;
   readonly timeout: number;
   readonly restore: boolean;
@@ -37,21 +41,23 @@ export class Exchange {
   readonly #policies: string;
   readonly #tags = new Tags();
   readonly #clock = new RedisClock();
-  readonly #deadlines = new Deadlines<Call>((call) => this.#timeOut(call));
+  readonly #deadlines: Deadlines<Call>;
   readonly #schedule = new Schedule((logs) => this.#sendAll(logs.map((log) => this.#start(log))));
   readonly #reader: LogReader;
   readonly #transport: Transport;
   /** Called once no operation is under way. */
   #onIdle: (() => void) | undefined;
 
-  constructor({ runner, replicas, timeout, restore, counters }: ExchangeParts) {
+  constructor({ runner, breaker, outage, replicas, timeout, restore, counters }: ExchangeParts) {
     this.#replicas = replicas;
     this.#timeout = timeout;
+    this.#deadlines = new Deadlines(timeout, (call) => this.#timeOut(call));
     this.#counters = counters;
     this.#policies = `${replicas.policiesText}|`;
     this.#reader = new LogReader(replicas, this.#tags, restore, counters);
     const receiver = {
       receive: (message: Message, awaited: readonly Call[], reply: unknown) => {
+        outage.responded();
         if (awaited.length === 0) {
           this.#schedule.failed(message.calls.length);
           return;
@@ -70,7 +76,7 @@ export class Exchange {
         this.#sendAll(awaited);
       },
     };
-    this.#transport = new Transport(runner, receiver, timeout, counters);
+    this.#transport = new Transport(runner, breaker, receiver, timeout, counters);
   }
 
   /** Adds an operation on a key. It is sent with all others of this tick. */
@@ -97,9 +103,8 @@ export class Exchange {
 
   /** Starts a call with the pending operations of a key. */
   #start(log: KeyLog): Call {
-    const oldest = log.pending[0]?.since ?? performance.now();
     const batch = takeBatch(log.pending);
-    const call = new Call(log, batch, oldest + this.#timeout);
+    const call = new Call(log, batch);
     this.#counters.operations += batch.writes.length;
     this.#deadlines.add(call);
     return call;
@@ -129,11 +134,11 @@ export class Exchange {
       const latest = (calls[0] as Call).log.clock.latest(now) || this.#clock.latest(now);
       let earliest = Number.POSITIVE_INFINITY;
       for (const call of calls) {
-        if (call.deadline < earliest) earliest = call.deadline;
+        earliest = Math.min(earliest, this.#deadlines.left(call));
         this.#prepare(call, latest);
       }
       // Before the first reply Redis's time is unknown. A deadline of 0 makes the script return only the time.
-      const deadline = latest === 0 ? 0 : Math.ceil(latest + earliest - now);
+      const deadline = latest === 0 ? 0 : latest + earliest;
       // Its tag follows those of the bases.
       const message = new Message(calls, this.#tags.next(), now);
       this.#transport.transmit(message, message.args(deadline, this.#policies, this.#ttlFor(0)));
@@ -173,7 +178,7 @@ export class Exchange {
         throw unanswered(message.calls[0]?.log.name as string, `the reply of the script is ${inWords(raw)}`);
       for (const { log } of awaited) log.clock.update(reply.now, message.sentAt, now);
       this.#clock.update(reply.now, message.sentAt, now);
-      if (reply.texts.length === 0) this.#sendLater(awaited, now);
+      if (reply.texts.length === 0) this.#sendLater(awaited);
       else this.#handleAll(message, reply.texts, reply.now);
     } catch (error) {
       for (const call of awaited) if (!call.isEnded) this.#fail(call, error);
@@ -181,10 +186,10 @@ export class Exchange {
   }
 
   /** Sends calls again that came too late by the last estimate of Redis's time, unless they really are. */
-  #sendLater(calls: readonly Call[], now: number): void {
+  #sendLater(calls: readonly Call[]): void {
     const early: Call[] = [];
     for (const call of calls) {
-      if (call.deadline > now) early.push(call);
+      if (this.#deadlines.left(call) > 0) early.push(call);
       else this.#fail(call, this.#timeoutError(call.log));
     }
     this.#sendAll(early);
@@ -229,7 +234,7 @@ export class Exchange {
   }
 
   #timeOut(call: Call): void {
-    this.#transport.abandon();
+    this.#transport.abandon(call.log.name);
     this.#fail(call, this.#timeoutError(call.log));
   }
 

@@ -3,6 +3,7 @@ import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
 import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { OnDecision } from "../events/messages.ts";
+import { outageOf } from "../events/outage.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
@@ -29,6 +30,7 @@ import type {
 } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { schema } from "../wasm/generated.ts";
+import { breakerOf } from "./breaker.ts";
 import { Exchange } from "./exchange.ts";
 import { History } from "./history.ts";
 import { type Inspection, inspection } from "./inspection.ts";
@@ -110,15 +112,25 @@ export class RedisLimiter implements AsyncLimiter {
     this.#texts = new OperationTexts(read, replicas);
     const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
     const { history, onDecision } = readOptions;
+    const { client } = this.#options;
+    const outage = outageOf(client, "Redis");
     if (history > 0) this.#history = new History(runner, historyPrefix(prefix, name), history);
-    this.publisher = new AsyncPublisher("redis", heardBy(this.#history, onDecision));
+    this.publisher = new AsyncPublisher("redis", heardBy(this.#history, onDecision), outage);
     const counters = this.#counters;
     this.#logs = new KeyLogs(replicas, keysPrefix(prefix, name), maxKeys, counters);
     const { onError, fallback } = readOptions;
     const limiter =
       typeof fallback === "number" ? new RateLimiter(sharedPolicies(this.policies, fallback)) : fallback;
     this.#fallback = new Fallback(onError, limiter, this.policies, read.names);
-    this.#exchange = new Exchange({ runner, replicas, timeout, restore, counters });
+    this.#exchange = new Exchange({
+      runner,
+      breaker: breakerOf(client, runner),
+      outage,
+      replicas,
+      timeout,
+      restore,
+      counters,
+    });
     this.#maxDenialAgeBesideLeases = (leaseTtl || schema.defaultLeaseTtl) / 2;
     if (leaseTtl > 0 && replicas.mayLease)
       this.#leasedHits = new LeasedHits(
@@ -389,11 +401,10 @@ export class RedisLimiter implements AsyncLimiter {
         throw uncountable(this.#read, this.#reserveOnlyPosition, "hit");
       const callText = policies === undefined ? "" : this.#texts.call(policies);
       const log = this.#logs.get(key);
-      const now = performance.now();
       // A hit with cost 0 is a peek.
       const isHit = kind === "h" && (cost === 1 || !/^[0,]+$/.test(costs));
       const text = isHit ? hitText(costs, callText) : costs;
-      return this.#add(log, isHit ? "h" : "peek", { text, callText }, now, (error) =>
+      return this.#add(log, isHit ? "h" : "peek", { text, callText }, (error) =>
         this.#decideByFallback(isHit ? "hit" : "peek", key, cost, error),
       ) as Promise<Decision>;
     } catch (error) {
@@ -432,7 +443,7 @@ export class RedisLimiter implements AsyncLimiter {
 
   /** Performs an operation on a key. Rejects if Redis does not respond. */
   async #perform(kind: Operation["kind"], key: string, fields: OperationFields): Promise<Result> {
-    return this.#add(this.#logs.get(key), kind, fields, performance.now(), (error) => {
+    return this.#add(this.#logs.get(key), kind, fields, (error) => {
       throw error;
     });
   }
@@ -442,7 +453,6 @@ export class RedisLimiter implements AsyncLimiter {
     log: KeyLog,
     kind: Operation["kind"],
     fields: OperationFields,
-    now: number,
     fallback: (error: unknown) => Result | Promise<Result>,
   ): Promise<Result> {
     return new Promise((resolve, fail) => {
@@ -453,7 +463,7 @@ export class RedisLimiter implements AsyncLimiter {
           fail(thrown);
         }
       };
-      this.#exchange.add(log, operationOf(kind, fields, now, resolve, reject));
+      this.#exchange.add(log, operationOf(kind, fields, resolve, reject));
     });
   }
 

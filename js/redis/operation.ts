@@ -20,8 +20,6 @@ export interface Operation {
   readonly ttl: number;
   /** Whether it may free capacity: a hit that was denied before it may be allowed after it. */
   readonly isFreeing: boolean;
-  /** When the caller requested it, by the local clock. */
-  readonly since: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -35,10 +33,9 @@ export type OperationFields = Partial<
 export const operationOf = (
   kind: Operation["kind"],
   { text = "0", position = 0, callText = "", ttl = 0, isFreeing = false }: OperationFields,
-  since: number,
   resolve: Operation["resolve"],
   reject: Operation["reject"],
-): Operation => ({ kind, text, position, callText, ttl, isFreeing, since, resolve, reject });
+): Operation => ({ kind, text, position, callText, ttl, isFreeing, resolve, reject });
 
 /** The operations of one call: those that change the key, then those that read it. */
 export interface Batch {

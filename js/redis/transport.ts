@@ -1,3 +1,4 @@
+import type { Breaker } from "./breaker.ts";
 import type { Call } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { isCrossSlot, isNoScript } from "./errors.ts";
@@ -20,6 +21,7 @@ export interface Receiver {
 /** Transmits messages through the client, and keeps count of the calls that timed out without a reply. */
 export class Transport {
   readonly #runner: Runner;
+  readonly #breaker: Breaker;
   readonly #receiver: Receiver;
   readonly #timeout: number;
   readonly #counters: Counters;
@@ -28,8 +30,9 @@ export class Transport {
   /** When the last call was tried in spite of those. */
   #lastTryAt = Number.NEGATIVE_INFINITY;
 
-  constructor(runner: Runner, receiver: Receiver, timeout: number, counters: Counters) {
+  constructor(runner: Runner, breaker: Breaker, receiver: Receiver, timeout: number, counters: Counters) {
     this.#runner = runner;
+    this.#breaker = breaker;
     this.#receiver = receiver;
     this.#timeout = timeout;
     this.#counters = counters;
@@ -37,6 +40,8 @@ export class Transport {
 
   /** Returns why no call can be sent now; `undefined` if one can. */
   unavailable(now: number): string | undefined {
+    const { reason } = this.#breaker;
+    if (reason !== undefined) return reason;
     if (this.#abandoned >= maxAbandoned && now - this.#lastTryAt < this.#timeout)
       return `${this.#abandoned} earlier calls have no reply`;
     this.#lastTryAt = now;
@@ -63,14 +68,18 @@ export class Transport {
     this.#await(this.#runner.bySha(message.keys, args), message, args);
   }
 
-  /** Takes note that a call timed out. */
-  abandon(): void {
+  /** Takes note that a call on a key timed out. */
+  abandon(key: string): void {
     this.#abandoned++;
+    this.#breaker.timedOut(key);
   }
 
   #await(reply: Promise<unknown>, message: Message, args: readonly string[]): void {
     reply.then(
-      (reply) => this.#receiver.receive(message, this.#awaited(message), reply),
+      (reply) => {
+        this.#breaker.replied();
+        this.#receiver.receive(message, this.#awaited(message), reply);
+      },
       (error) => {
         const awaited = this.#awaited(message);
         if (isNoScript(error) && !message.isByText && awaited.length > 0) this.#load(message, args, awaited);

@@ -1,4 +1,6 @@
+import { deadline } from "../deadline.ts";
 import { TollgateError } from "../errors/error.ts";
+import type { Outage } from "../events/outage.ts";
 import type { Ledger } from "../limiter/ledger.ts";
 import { checkTime } from "../time.ts";
 import { contended, failed, late, notBoolean, ofKey } from "./errors.ts";
@@ -17,7 +19,8 @@ interface Task {
   readonly work: Work;
   readonly resolve: (result: never) => void;
   readonly reject: (error: unknown) => void;
-  timer: ReturnType<typeof setTimeout> | undefined;
+  /** Prevents that it is late. */
+  prevent: () => void;
   /** True if the caller has a result or an error. */
   isDone: boolean;
 }
@@ -45,10 +48,12 @@ export class Exchange {
   readonly #options: ReadStoreOptions;
   readonly #ledger: Ledger;
   readonly #counters: Counters;
+  readonly #outage: Outage;
   readonly #queues = new Map<string, KeyQueue>();
 
-  constructor(options: ReadStoreOptions, ledger: Ledger, counters: Counters) {
+  constructor(options: ReadStoreOptions, ledger: Ledger, counters: Counters, outage: Outage) {
     this.#options = options;
+    this.#outage = outage;
     this.#ledger = ledger;
     this.#counters = counters;
   }
@@ -58,15 +63,11 @@ export class Exchange {
     return new Promise((resolve, reject) => {
       const known = this.#queues.get(key);
       const queue = known ?? { pending: [], batch: [], release: () => {} };
-      const task: Task = { work, resolve, reject, timer: undefined, isDone: false };
+      const task: Task = { work, resolve, reject, prevent: () => {}, isDone: false };
       this.#counters.operations++;
       queue.pending.push(task);
       this.#queues.set(key, queue);
-      const timeOut = () => this.#timeOut(key, queue, task);
-      // Twice: in a process that was blocked, timers fire before the replies that have arrived are read.
-      task.timer = setTimeout(() => {
-        task.timer = setTimeout(timeOut, 0);
-      }, this.#options.timeout);
+      task.prevent = deadline(this.#options.timeout, () => this.#timeOut(key, queue, task));
       if (known === undefined) void this.#run(key, queue);
     });
   }
@@ -145,7 +146,9 @@ export class Exchange {
   async #get(key: string): Promise<string | null> {
     this.#counters.gets++;
     try {
-      return ((await this.#options.store.get(key)) ?? null) as string | null;
+      const text = ((await this.#options.store.get(key)) ?? null) as string | null;
+      this.#outage.responded();
+      return text;
     } catch (error) {
       throw failed(key, "get", error);
     }
@@ -182,7 +185,7 @@ export class Exchange {
 
   #end(task: Task): void {
     task.isDone = true;
-    clearTimeout(task.timer);
+    task.prevent();
   }
 
   #timeOut(key: string, queue: KeyQueue, task: Task): void {

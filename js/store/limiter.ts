@@ -4,6 +4,7 @@
 import { invalidField, keyAccepts } from "../errors/error.ts";
 import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
+import { outageOf } from "../events/outage.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
 import { Ledger, type LedgerHit, type LedgerReservation } from "../limiter/ledger.ts";
@@ -86,10 +87,11 @@ export class StoreLimiter implements AsyncLimiter {
     this.#options = read.copy;
     this.#ledger = new Ledger(policies);
     this.policies = this.#ledger.policies;
-    this.publisher = new AsyncPublisher("store", read.onDecision);
+    const outage = outageOf(read.store, "the store");
+    this.publisher = new AsyncPublisher("store", read.onDecision, outage);
     this.#clock = read.clock;
     this.#prefix = read.prefix;
-    this.#exchange = new Exchange(read, this.#ledger, this.#counters);
+    this.#exchange = new Exchange(read, this.#ledger, this.#counters, outage);
     this.#fallback = new Fallback(read.onError, read.fallback, this.policies, this.#ledger.names);
   }
 
