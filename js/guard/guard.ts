@@ -250,7 +250,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   }
 
   #giveUp(request: Request, source: Source, outage: Outage, key: Key, error: unknown): Awaitable<Verdict> {
-    const { onError = "allow" } = this.options;
+    const { onError = defaultOnError(this.options.charge, source) } = this.options;
     return after(typeof onError === "function" ? onError(error, request) : onError, (verdict) => {
       this.#publish(request, source, key, error, verdict);
       if (verdict !== "allow" && verdict !== "deny") throw error;
@@ -272,6 +272,10 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     publishError({ limiter, operation, key, error, verdict, adapter, request });
   }
 }
+
+/** Returns what happens by default when a limiter fails. Where it guards a secret, an outage must not open it to guesses. */
+const defaultOnError = (charge: unknown, { policies }: Source): ErrorVerdict =>
+  charge === "failures" || policies.some(({ algorithm }) => algorithm === "ban") ? "deny" : "allow";
 
 function fallbackOf(fallback: GuardOptions<never, never, never>["fallback"]): Source | undefined {
   if (fallback === undefined) return undefined;

@@ -113,8 +113,9 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   /** The response to a denied request: a 429 (the default), its usual response (`"allow"`), or that of the function. */
   readonly onDenied?: "deny" | "allow" | ((decision: Decision, ...handler: Arguments) => unknown) | undefined;
   /**
-   * What happens when the limiter fails or is late: the request goes on (the default), gets a 503, or fails with the
-   * error. A function gets the error and the request and returns one of these words.
+   * What happens when the limiter fails or is late: the request goes on, gets a 503, or fails with the error. A function
+   * gets the error and the request and returns one of these words. By default the request goes on; if failures are charged
+   * or there is a ban, which guard against guesses, it gets a 503.
    */
   readonly onError?:
     | ErrorVerdict

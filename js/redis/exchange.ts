@@ -34,6 +34,7 @@ export interface ExchangeParts {
 
 /** Sends the pending operations of the keys, one call at a time for a key, and settles them by the replies. */
 export class Exchange {
+  readonly #breaker: Breaker;
   readonly #replicas: Replicas;
   readonly #timeout: number;
   readonly #counters: Counters;
@@ -49,6 +50,7 @@ export class Exchange {
   #onIdle: (() => void) | undefined;
 
   constructor({ runner, breaker, outage, replicas, timeout, restore, counters }: ExchangeParts) {
+    this.#breaker = breaker;
     this.#replicas = replicas;
     this.#timeout = timeout;
     this.#deadlines = new Deadlines(timeout, (call) => this.#timeOut(call));
@@ -81,6 +83,12 @@ export class Exchange {
 
   /** Adds an operation on a key. It is sent with all others of this tick. */
   add(log: KeyLog, operation: Operation): void {
+    const { reason } = this.#breaker;
+    if (reason !== undefined) {
+      this.#counters.unanswered++;
+      operation.reject(unanswered(log.name, reason));
+      return;
+    }
     log.pending.push(operation);
     if (operation.isFreeing) log.freeing++;
     if (!log.isBusy) this.#enqueue(log);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import test, { describe, mock } from "node:test";
+import { elapse } from "../lib/elapse.mjs";
 import { ask } from "./lib/client.mjs";
 import { frameworks, served } from "./lib/frameworks.mjs";
 import { limiterOf, policyOf, promised } from "./lib/limits.mjs";
@@ -274,7 +275,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
     const url = await served(t, framework, { "/": { guards } });
     const response = ask(url);
     await asked.promise;
-    mock.timers.tick(2_000);
+    await elapse(mock.timers, 2_000);
     assert.equal((await response).status, 503);
     gate.resolve();
     await new Promise(setImmediate);
