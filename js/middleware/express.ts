@@ -8,8 +8,8 @@ import { deliver, ignore } from "../guard/after.ts";
 import type { ReadClient } from "../guard/client.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { deny, watch, writeFields } from "../guard/node-response.ts";
+import { warnOfExpressTrust } from "../guard/trust.ts";
 import type { GuardOptions } from "../guard/types.ts";
-import { warnOnce } from "../guard/warnings.ts";
 
 export type * from "../guard/types.ts";
 
@@ -23,11 +23,7 @@ const adapter = {
   client: <Result>(request: Request, read: ReadClient<Result>): Result => {
     const { ip, socket, headers } = request;
     if (ip === socket.remoteAddress) return read(ip, headers["x-forwarded-for"], hint);
-    if (request.app.get("trust proxy") === true)
-      warnOnce(
-        "express",
-        '"trust proxy": true takes the address that a client names; set how many proxies, such as 1',
-      );
+    warnOfExpressTrust(request.app);
     return read(ip, undefined, hint);
   },
 };

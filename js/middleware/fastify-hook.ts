@@ -4,6 +4,7 @@ import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { watch } from "../guard/node-response.ts";
+import { warnOfFastifyTrust } from "../guard/trust.ts";
 import { denialFields } from "../guard/web-response.ts";
 import type { RateLimitOptions } from "./fastify.ts";
 
@@ -14,8 +15,12 @@ const hint = 'set Fastify({ trustProxy: "10.0.0.1" }) with the address of your p
 
 const adapter = {
   name: "fastify",
-  client: <Result>({ ip, socket, headers }: FastifyRequest, read: ReadClient<Result>): Result =>
-    read(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
+  client: <Result>(request: FastifyRequest, read: ReadClient<Result>): Result => {
+    const { ip, socket, headers } = request;
+    if (ip === socket?.remoteAddress) return read(ip, headers["x-forwarded-for"], hint);
+    warnOfFastifyTrust(request);
+    return read(ip, undefined, hint);
+  },
 };
 
 /** Returns a hook that limits requests. */

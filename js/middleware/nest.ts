@@ -10,6 +10,7 @@ import { mergeFields } from "../guard/fields.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { type NodeResponse, watch, writeFields } from "../guard/node-response.ts";
 import { overridden } from "../guard/overridden.ts";
+import { warnOfExpressTrust, warnOfFastifyTrust } from "../guard/trust.ts";
 import type { GuardOptions } from "../guard/types.ts";
 import { denialFields } from "../guard/web-response.ts";
 import type { Decision } from "../types.ts";
@@ -90,8 +91,13 @@ const hint =
 
 const adapter = {
   name: "nest",
-  client: <Result>({ ip, socket, headers }: NestRequest, read: ReadClient<Result>): Result =>
-    read(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
+  client: <Result>(request: NestRequest, read: ReadClient<Result>): Result => {
+    const { ip, socket, headers } = request;
+    if (ip === socket?.remoteAddress) return read(ip, headers["x-forwarded-for"], hint);
+    if (typeof request["app"]?.get === "function") warnOfExpressTrust(request["app"]);
+    else warnOfFastifyTrust(request);
+    return read(ip, undefined, hint);
+  },
 };
 
 type RouteGuard = Guard<NestRequest, [ExecutionContext], unknown>;

@@ -194,6 +194,35 @@ const contextOf = (kind, args, handler = hello) => ({
   switchToHttp: () => ({ getRequest: () => args[0], getResponse: () => args[1] }),
 });
 
+test("a setting that lets clients name their address is warned of, over Express and Fastify", async (t) => {
+  const { warn } = console;
+  const forwarded = { headers: { "X-Forwarded-For": "192.0.2.1" } };
+  const guard = new RateLimitGuard({ limiter: limiterOf(policyOf(9)) });
+  class AppModule {}
+  Module({
+    controllers: [controllerOf("", { hello })],
+    providers: [{ provide: APP_GUARD, useValue: guard }],
+  })(AppModule);
+  const nest = await NestFactory.create(AppModule, { logger: false });
+  nest.set("trust proxy", true);
+  await nest.init();
+  t.after(() => nest.close());
+  const fastify = Fastify({ trustProxy: true });
+  fastify.get("/hello", async (request, reply) => {
+    await guard.canActivate(contextOf("http", [request, reply]));
+    return "Hello";
+  });
+  await fastify.ready();
+  for (const [server, text] of [
+    [nest.getHttpServer(), /"trust proxy": true takes the address that a client names/],
+    [fastify.server, /trustProxy: true takes the address that a client names/],
+  ]) {
+    warn.mock.resetCalls();
+    assert.equal((await ask(`${await listening(t, server)}/hello`, forwarded)).status, 200);
+    assert.match(warn.mock.calls[0].arguments[0], text);
+  }
+});
+
 test("the replies of Fastify get the headers and settle the charge", async (t) => {
   const limiter = limiterOf(policyOf(1));
   const guard = new RateLimitGuard({ limiter, charge: "failures", key: () => "a" });

@@ -149,6 +149,15 @@ test("a setting that lets clients name their address is warned of", async (t) =>
   await ask(await listening(t, createServer(trustsAll)), forwarded("192.0.2.1"));
   assert.match(warned()[0], /"trust proxy": true takes the address that a client names/);
 
+  const fastify = async (trustProxy) => {
+    const app = frameworks.fastify.app(routes(), { trustProxy });
+    await ask(await listening(t, (await app.ready()).server), forwarded("198.51.100.7, 192.0.2.1"));
+    return warned();
+  };
+  for (const setting of ["127.0.0.1", 1, 2, (address) => address === "127.0.0.1"])
+    assert.deepEqual(await fastify(setting), []);
+  assert.match((await fastify(true))[0], /trustProxy: true takes the address that a client names/);
+
   const unbounded = Object.assign(frameworks.koa.app(routes()), { proxy: true });
   await ask(await listening(t, createServer(unbounded.callback())), forwarded("192.0.2.1"));
   assert.match(warned()[0], /app\.proxy without app\.maxIpsCount takes the address that a client names/);
