@@ -1,3 +1,5 @@
+import { onOneLine } from "../one-line.ts";
+
 /** How a decision was made while a store did not respond. */
 export type WithoutStore = "allow" | "deny" | "fallback";
 
@@ -9,9 +11,6 @@ const look = 1_000;
 
 /** After how many of these another line is logged. */
 const looksPerLine = 60;
-
-/** What would change a terminal, or the order in which a line is read. */
-const unprintable = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 /** Logs the outages of one store: a line when one begins, one a minute, and one when it has ended. */
 export class Outage {
@@ -72,7 +71,7 @@ export class Outage {
   }
 
   #log(line: string): void {
-    console.warn(`tollgate: ${line.replace(unprintable, "\ufffd")}`);
+    console.warn(`tollgate: ${onOneLine(line)}`);
   }
 }
 

@@ -1,14 +1,17 @@
 import { before } from "../deadline.ts";
-import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
+import { TollgateError } from "../errors/error.ts";
 import { listened } from "../events/listened.ts";
 import type { Outage } from "../events/outage.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import type { AddressRanges } from "../http/ranges.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
-import type { Costs, Decision, Key } from "../types.ts";
+import type { Costs, Decision, Key, Policies } from "../types.ts";
 import { after, isPromise } from "./after.ts";
 import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
+import { closedDecision, closedPolicy } from "./closed.ts";
+import { checkCosts } from "./costs.ts";
 import { publishError, published } from "./events.ts";
+import { checkedKey } from "./keys.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -21,7 +24,7 @@ import {
 } from "./source.ts";
 import { Sources } from "./sources.ts";
 import type { Awaitable, ErrorVerdict, GuardLimiter, GuardOptions } from "./types.ts";
-import { warnOnce } from "./warnings.ts";
+import { Warnings, warnOnce } from "./warnings.ts";
 
 /** The headers of a response, by their names. */
 export type Fields = Readonly<Record<string, string>>;
@@ -35,7 +38,7 @@ export interface Verdict {
   /** The headers of the response, whatever it is. */
   readonly fields: Fields;
   /** Status and body of the response to a request that does not go on. */
-  readonly status: 429 | 503;
+  readonly status: 400 | 429 | 503;
   readonly body: string;
   /**
    * To be called when the response has ended, with whether it was a success and a function that returns it; without
@@ -74,9 +77,26 @@ const unanswered: Verdict = {
   }),
 };
 
-/** A decision, its source, and the reservation if there is one. */
+const invalidKey: Verdict = {
+  ...passed,
+  passes: false,
+  status: 400,
+  body: JSON.stringify({
+    type: "about:blank",
+    title: "The request has an invalid key for its rate limit",
+    status: 400,
+  }),
+};
+
+const invalidKeys = new Warnings();
+const failedCalls = new Warnings();
+const failedCharges = new Warnings();
+
+type ChargeOf = (response: unknown) => Awaitable<Costs>;
+
+/** A decision, its source unless none was asked, and the reservation if there is one. */
 interface SourcedDecision {
-  readonly source: Source;
+  readonly source: Source | undefined;
   readonly decision: Decision;
   readonly reservation: SettleableDecision | undefined;
 }
@@ -105,7 +125,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
       throw noReservations();
   }
 
-  /** Decides about a request. Throws the errors of the caller's own functions, and of invalid keys and costs. */
+  /** Decides about a request. */
   check(request: Request, platform?: unknown): Awaitable<Verdict> {
     const { skip } = this.options;
     if (skip === undefined) return this.#keyed(request, platform);
@@ -115,27 +135,96 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
         ? passed
         : this.#keyed(request, platform);
     }
-    return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
-  }
-
-  #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
-    const { key, cost, policyFor } = this.options;
-    return after(
-      key === undefined ? this.#adapter.client(request, keyOfClient, platform) : key(request),
-      (key) => {
-        checkKey(key);
-        return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
-          checkCosts(cost);
-          if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
-          return after(policyFor(request), (policies) =>
-            this.#ask(request, key, cost, this.#source(request, policies)),
-          );
-        });
-      },
+    const skips = () => skip(request);
+    return this.#call("skip", request, skips, (isSkipped) =>
+      isSkipped ? passed : this.#keyed(request, platform),
     );
   }
 
-  #source(request: Request, policies: Parameters<Sources["of"]>[1]): Source {
+  #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
+    const { key, longKeys } = this.options;
+    if (key === undefined) return this.#costed(request, this.#adapter.client(request, keyOfClient, platform));
+    const checked = () => after(key(request), (key) => checkedKey(key, longKeys));
+    return this.#call("key", request, checked, (key) => this.#costed(request, key));
+  }
+
+  #costed(request: Request, key: Key): Awaitable<Verdict> {
+    const { cost } = this.options;
+    if (typeof cost !== "function") return this.#planned(request, key, cost);
+    const checked = () =>
+      after(cost(request), (cost) => {
+        checkCosts(cost);
+        return cost;
+      });
+    return this.#call("cost", request, checked, (cost) => this.#planned(request, key, cost));
+  }
+
+  #planned(request: Request, key: Key, cost: Costs): Awaitable<Verdict> {
+    const { policyFor } = this.options;
+    if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
+    const source = () =>
+      after(policyFor(request), (policies) => this.#sourceOf(request, policies ?? undefined));
+    return this.#call("policyFor", request, source, (source) =>
+      typeof source === "string" ? this.#closed(request, source) : this.#ask(request, key, cost, source),
+    );
+  }
+
+  /** Returns the source of a request with policies of its own, or the name of one with a limit of 0. */
+  #sourceOf(request: Request, policies: Policies | undefined): Source | string {
+    try {
+      return this.#source(request, policies);
+    } catch (error) {
+      // Only now, since each field of the policies is read once.
+      const closed = closedPolicy(policies);
+      if (closed === undefined) throw error;
+      return closed;
+    }
+  }
+
+  /** Calls a function of the options, and continues with its value. If it fails or is late, the request does not go on. */
+  #call<Value>(
+    name: string,
+    request: Request,
+    work: () => Awaitable<Value>,
+    next: (value: Value) => Awaitable<Verdict>,
+  ): Awaitable<Verdict> {
+    const failed = (error: unknown) => this.#callFailed(name, request, error);
+    let value: Awaitable<Value>;
+    try {
+      value = work();
+    } catch (error) {
+      return failed(error);
+    }
+    if (!isPromise(value)) return next(value);
+    const { timeout } = this.options;
+    const late = () => new TollgateError("unanswered", `${name} took longer than ${timeout} ms`);
+    return before(value, timeout, late).then(next, failed);
+  }
+
+  /** Decides about a request after a function of the options failed: a client may have caused it, so `onError` allows none. */
+  #callFailed(name: string, request: Request, error: unknown): Awaitable<Verdict> {
+    const { onError } = this.options;
+    if (name === "key" && (error as Partial<TollgateError> | null)?.code === "invalid_key") {
+      invalidKeys.warn(`a request gets a 400, since its key is invalid: ${error}`);
+      return invalidKey;
+    }
+    failedCalls.warn(`${name} failed, so the request does not go on: ${error}`);
+    return after(typeof onError === "function" ? onError(error, request) : onError, (verdict) => {
+      if (verdict === "throw") throw error;
+      return verdict === "allow" && typeof onError === "function" ? passed : unanswered;
+    });
+  }
+
+  /** Denies a request under a limit of 0. */
+  #closed(request: Request, policy: string): Verdict {
+    return this.#verdict(request, {
+      source: undefined,
+      decision: closedDecision(policy),
+      reservation: undefined,
+    });
+  }
+
+  #source(request: Request, policies: Policies | undefined): Source {
     const { limiter } = this.options;
     return this.#sources.of(typeof limiter === "function" ? limiter(request) : limiter, policies);
   }
@@ -208,7 +297,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   }
 
   #verdict(request: Request, { source, decision, reservation }: SourcedDecision): Verdict {
-    if (source.isWatched) source.outage.responded();
+    if (source?.isWatched) source.outage.responded();
     // The numbers of a decision that was made without the store mean nothing.
     if (decision.reason === "error") return decision.allowed ? passed : unanswered;
     const { onDecision } = this.options;
@@ -218,7 +307,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     return {
       passes,
       decision,
-      fields: this.#fields(decision, source),
+      fields: source === undefined ? none : this.#fields(decision, source),
       status: 429,
       body: passes ? "" : bodyOf(decision, source),
       finish: allowed && reservation !== undefined ? this.#finish(reservation) : undefined,
@@ -240,13 +329,34 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
       if (!isOpen) return undefined;
       isOpen = false;
       const { charge } = this.options;
-      if (typeof charge === "function" && isSuccess !== undefined) {
-        const used = chargeOf(charge as (response: unknown) => Costs, sent);
-        return close(() => reservation.settle(used));
-      }
+      if (typeof charge === "function" && isSuccess !== undefined)
+        return after(this.#chargeOf(charge as ChargeOf, sent), (used) =>
+          close(() => reservation.settle(used)),
+        );
       const isFree = charge !== "all" && isSuccess === (charge === "failures");
       return close(isFree ? reservation.cancel : () => reservation.settle());
     };
+  }
+
+  /** Returns the charge of a response; undefined, for what was reserved, if the function failed. */
+  #chargeOf(charge: ChargeOf, sent?: () => unknown): Awaitable<Costs | undefined> {
+    const failed = (error: unknown) => {
+      failedCharges.warn(`charge failed, so what was reserved is charged: ${error}`);
+      return undefined;
+    };
+    const checked = (used: Costs) => {
+      checkCosts(used);
+      return used;
+    };
+    try {
+      const used = charge(sent?.());
+      if (!isPromise(used)) return checked(used);
+      const { timeout } = this.options;
+      const late = () => new TollgateError("unanswered", `it took longer than ${timeout} ms`);
+      return before(used, timeout, late).then(checked).catch(failed);
+    } catch (error) {
+      return failed(error);
+    }
   }
 
   #giveUp(request: Request, source: Source, outage: Outage, key: Key, error: unknown): Awaitable<Verdict> {
@@ -283,22 +393,6 @@ function fallbackOf(fallback: GuardOptions<never, never, never>["fallback"]): So
   return sourceOf(limiter, limiter.policies ?? []);
 }
 
-/** Checks a key. Not every limiter does: a Durable Object accepts any name. */
-function checkKey(key: unknown): asserts key is Key {
-  if (["string", "bigint"].includes(typeof key) || Number.isFinite(key)) return;
-  const expected = "return a string, finite number or bigint, or skip such requests";
-  throw new TollgateError("invalid_key", `key: ${inWords(key)} is not a key; ${expected}`);
-}
-
-/** Checks costs. The error of a limiter elsewhere may not say that the cost is invalid. */
-function checkCosts(costs: unknown): asserts costs is Costs {
-  if (costs === 1) return;
-  const list: unknown[] = Object(costs) === costs ? Object.values(costs as object) : [costs];
-  // Without a name of a policy, each would cost 1.
-  for (const cost of list.length > 0 ? list : [costs])
-    if (!Number.isSafeInteger(cost) || (cost as number) < 0) throw wrongAmount("cost", cost);
-}
-
 /** Returns whether an error is of bad input, by name and code: those of objects lose their class on the way. */
 function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
@@ -306,8 +400,9 @@ function isBadInput(error: unknown): boolean {
   return name === "TollgateError" && badInput.test(code ?? "");
 }
 
-const bodyOf = (decision: Decision, { policies }: Source): string =>
-  written(() => problemBody(decision, policies)) ?? JSON.stringify({ type: "about:blank", status: 429 });
+const bodyOf = (decision: Decision, source: Source | undefined): string =>
+  (source && written(() => problemBody(decision, source.policies))) ??
+  JSON.stringify({ type: "about:blank", title: "Too many requests", status: 429 });
 
 /** Returns the result of `write`; undefined if it throws because a limiter elsewhere has other policies. */
 function written<Text>(write: () => Text): Text | undefined {
@@ -318,18 +413,6 @@ function written<Text>(write: () => Text): Text | undefined {
       "policy",
       `the limiter decides by other policies than those given, so there are no headers: ${error}`,
     );
-    return undefined;
-  }
-}
-
-/** Returns the charge of a response; undefined, for what was reserved, if the function failed. */
-function chargeOf(charge: (response: unknown) => Costs, sent?: () => unknown): Costs | undefined {
-  try {
-    const used = charge(sent?.());
-    checkCosts(used);
-    return used;
-  } catch (error) {
-    warnOnce("charge", `charge failed, so what was reserved is charged: ${error}`);
     return undefined;
   }
 }

@@ -1,14 +1,16 @@
 import type { Costs, Policies } from "../types.ts";
 import { after } from "./after.ts";
+import { checkCosts } from "./costs.ts";
 import { wrongOption } from "./errors.ts";
 import { insteadOf } from "./familiar-names.ts";
-import type { Awaitable, BanOptions, GuardOptions } from "./types.ts";
+import type { Awaitable, BanOptions, GuardOptions, LongKeys } from "./types.ts";
 
 /** Validated options, with their defaults. */
 export interface ReadGuardOptions<Request, Arguments extends readonly unknown[], Response>
   extends GuardOptions<Request, Arguments, Response> {
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
-  readonly charge: "all" | "failures" | "successes" | ((response: Response) => Costs);
+  readonly charge: "all" | "failures" | "successes" | ((response: Response) => Awaitable<Costs>);
+  readonly longKeys: LongKeys;
   readonly headers: "standard" | "legacy" | "none";
   readonly timeout: number;
 }
@@ -20,6 +22,7 @@ const accepted: Readonly<Record<string, string>> = {
   policy: "",
   limiter: "",
   key: aFunction,
+  longKeys: '"reject" or "hash"',
   cost: "",
   policyFor: aFunction,
   ban: "",
@@ -55,8 +58,9 @@ export function readGuardOptions<Request, Arguments extends readonly unknown[], 
   if ((policy ?? limiter ?? policyFor) === undefined) throw wrongOption("policy", undefined, examplePolicy);
   if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
     throw wrongOption("timeout", timeout, "a number of milliseconds up to 2147483647");
-  const { cost = 1, charge = "all", headers = "standard" } = options;
-  return { ...options, ...withBan(options), cost, charge, headers, timeout };
+  const { cost = 1, charge = "all", headers = "standard", longKeys = "reject" } = options;
+  if (typeof cost !== "function") checkCosts(cost);
+  return { ...options, ...withBan(options), cost, charge, headers, longKeys, timeout };
 }
 
 /** Returns the policies with the ban as one more of each list. */
@@ -74,8 +78,8 @@ function withBan<Request, Arguments extends readonly unknown[], Response>({
     throw wrongOption("ban", ban, `an object such as { after: ${after}, scale: "10m", for: "1h" }`);
   }
   const added = { algorithm: "ban", ...(ban as BanOptions) } as const;
-  const both = (policies: Policies | undefined) =>
-    policies === undefined ? undefined : [...[policies].flat(), added];
+  const both = (policies: Policies | null | undefined) =>
+    policies == null ? undefined : [...[policies].flat(), added];
   return {
     policy: both(policy),
     policyFor: policyFor && ((request) => after(policyFor(request), both)),

@@ -73,6 +73,9 @@ export type AnyLimiter = GuardLimiter | GuardNamespace | GuardBinding;
 /** What happens to a request if the limiter fails. */
 export type ErrorVerdict = Exclude<ErrorMessage["verdict"], "fallback">;
 
+/** What is done with a key that no store takes. */
+export type LongKeys = "reject" | "hash";
+
 /** The fields of a ban, without its algorithm. */
 export type BanOptions = Omit<BanPolicy, "algorithm">;
 
@@ -88,14 +91,19 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
   /** Returns the key whose budget a request uses; by default `ipKey` of the client's address. */
   readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
+  /**
+   * What is done with a key of a request that is longer than 1,024 bytes, or no well-formed text: a 400 (`"reject"`, the
+   * default), or its hash is the key.
+   */
+  readonly longKeys?: LongKeys | undefined;
   /** The cost of a request; 1 by default. */
   readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
   /**
-   * Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. It may be
-   * asynchronous, and there may be any number of policies. Those with the same name, algorithm and `scale` share what was
+   * Returns the policy of a request, for instance by the plan of its user; `undefined` or `null` for the guard's own. A limit
+   * or capacity of 0 denies all. It may be asynchronous, and there may be any number of policies. Those with the same name, algorithm and `scale` share what was
    * used.
    */
-  readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
+  readonly policyFor?: ((request: Request) => Awaitable<Policies | null | undefined>) | undefined;
   /**
    * Denies a key for a while after it was denied too often: a policy of algorithm `ban` beside `policy`. A limiter that has
    * its own policies has the ban among them.
@@ -105,9 +113,9 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly skip?: ((request: Request) => Awaitable<boolean>) | Pick<AddressRanges, "ranges"> | undefined;
   /**
    * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
-   * charge of a response; until then `cost` is reserved.
+   * charge of a response; until then `cost` is reserved, which is charged if the function fails or is late.
    */
-  readonly charge?: "all" | "failures" | "successes" | ((response: Response) => Costs) | undefined;
+  readonly charge?: "all" | "failures" | "successes" | ((response: Response) => Awaitable<Costs>) | undefined;
   /** `RateLimit` and `RateLimit-Policy` (the default), these and the older `X-RateLimit-*`, or none. */
   readonly headers?: "standard" | "legacy" | "none" | undefined;
   /** The response to a denied request: a 429 (the default), its usual response (`"allow"`), or that of the function. */
@@ -125,6 +133,6 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly fallback?: GuardLimiter | Policies | undefined;
   /** Called with every decision before the request goes on. What it throws is only logged. */
   readonly onDecision?: ((decision: Decision, request: Request) => unknown) | undefined;
-  /** How long an asynchronous limiter may take, in milliseconds; two seconds by default. */
+  /** How long an asynchronous limiter, or a function of these options, may take, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
 }

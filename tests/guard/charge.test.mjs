@@ -107,7 +107,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
           () => 0.5,
           () => "1",
           () => {},
-          async () => 1,
+          async () => -1,
           () => ({}),
           throwing,
         ]) {

@@ -142,18 +142,18 @@ for (const [name, framework] of Object.entries(frameworks)) {
       );
       assert.equal((await ask(url, as("ann", { "X-Plan": "paid" }))).headers.ratelimit, '"paid";r=1;t=86400');
       assert.equal((await ask(url, as("ann", { "X-Plan": "free" }))).status, 429);
-      // No plan and no policy of the guard's own: an error, which does not pass.
-      assert.equal((await ask(url, as("ann"))).status, 500);
+      // No plan and no policy of the guard's own: it does not pass.
+      assert.equal((await ask(url, as("ann"))).status, 503);
     });
 
     test("an invalid key or cost calls no object", async (t) => {
       const limiter = namespace();
       const guard = { limiter, policy: policyOf(1), key };
       const url = await served(t, framework, { "/": { guards: [guard] } });
-      assert.equal((await ask(url)).status, 500);
+      assert.equal((await ask(url)).status, 400);
       for (const cost of [-1, 0.5, "1", undefined, null, { api: -1 }, { api: "1" }]) {
         const url = await served(t, framework, { "/": { guards: [{ ...guard, cost: () => cost }] } });
-        assert.equal((await ask(url, as("ann"))).status, 500, String(cost));
+        assert.equal((await ask(url, as("ann"))).status, 503, String(cost));
       }
       assert.deepEqual(limiter.asked, []);
     });
@@ -198,7 +198,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       }
       // Its numbers would be those of the headers alone.
       plan = "more";
-      assert.equal((await ask(url, as("ann"))).status, 500);
+      assert.equal((await ask(url, as("ann"))).status, 503);
     });
 
     test("RemoteLimiter: a number as the key, such as a user's id", async (t) => {
@@ -226,7 +226,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       });
       const guard = { limiter: remote, policy: policyOf(2), key, onError: "allow", fallback: policyOf(2) };
       const url = await served(t, framework, { "/": { guards: [guard] } });
-      assert.equal((await ask(url, as("a".repeat(1_025)))).status, 500);
+      assert.equal((await ask(url, as("a".repeat(1_025)))).status, 400);
     });
 
     test("RemoteLimiter: a limiter of its own for each plan", async (t) => {
@@ -278,7 +278,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(await serve(failing, "deny"), as("ann"))).status, 503);
       store.put("ann", "not a state");
       assert.equal((await ask(await serve(store, "deny"), as("ann"))).status, 503);
-      assert.equal((await ask(await serve(store, "allow"), as("a".repeat(1_025)))).status, 500);
+      assert.equal((await ask(await serve(store, "allow"), as("a".repeat(1_025)))).status, 400);
     });
 
     test("a limiter elsewhere gets a plan as the third argument", async (t) => {

@@ -136,7 +136,7 @@ test("a concurrency plan holds its slots for as long as the plan says", async ()
 describe("hostile plans", () => {
   const outcome = async (plan) => {
     const limited = rateLimit(
-      { policy: api(2), key: () => "ann", policyFor: () => plan },
+      { policy: api(2), key: () => "ann", policyFor: () => plan, onError: "throw" },
       () => new Response(),
     );
     const once = async () => {
@@ -173,7 +173,8 @@ describe("hostile plans", () => {
     // biome-ignore lint/suspicious/noThenProperty: it is what is tested.
     assert.match(await outcome({ then: failing }), /^broken/);
     assert.match(await outcome(new Proxy(api(1), { ownKeys: failing })), /^broken/);
-    for (const plan of [null, 5, "api", [], {}, [[api(1)]], { ...api(1), limit: { toJSON: () => 1 } }])
+    assert.equal(await outcome(null), "200,200,429,429");
+    for (const plan of [5, "api", [], {}, [[api(1)]], { ...api(1), limit: { toJSON: () => 1 } }])
       assert.match(await outcome(plan), /^(invalid_policy|unknown_algorithm)/, JSON.stringify(plan));
   });
 
