@@ -1,3 +1,4 @@
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Policies } from "../types.ts";
 import { after } from "./after.ts";
 import { checkCosts } from "./costs.ts";
@@ -45,6 +46,13 @@ function check(name: string, found: unknown): void {
     found === undefined ||
     expected.includes(typeof found === "function" ? aFunction : JSON.stringify(found));
   if (!isAccepted) throw wrongOption(name, found, expected);
+}
+
+/** Validates options that complete those of a guard, as far as that is possible without these. */
+export function checkOwnOptions(options: object): void {
+  for (const [name, found] of Object.entries(options)) check(name, found);
+  const { policy, ban } = options as Pick<GuardOptions<unknown>, "policy" | "ban">;
+  if (policy !== undefined) RateLimiter.read(withBan({ policy, ban }).policy ?? policy);
 }
 
 /** Reads and validates the options of a guard. Each is read once. */

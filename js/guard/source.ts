@@ -5,7 +5,7 @@ import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, Key, Policy, ReserveOptions } from "../types.ts";
 import { after } from "./after.ts";
-import { wrongOption } from "./errors.ts";
+import { misplacedOption } from "./errors.ts";
 import type { AnyLimiter, Awaitable, GuardLimiter, GuardNamespace, GuardObject } from "./types.ts";
 
 /** The decision of a reservation, and functions that close the reservation. */
@@ -90,7 +90,11 @@ export const canReserve = <Limiter extends GuardLimiter | GuardObject>(
   [limiter.reserve, limiter.settle, limiter.cancel].every((method) => typeof method === "function");
 
 export const noReservations = (): TollgateError =>
-  wrongOption("limiter", "without reserve, settle and cancel", 'charge: "all", or a limiter that has them');
+  misplacedOption(
+    "limiter",
+    "without reserve, settle and cancel",
+    'charge: "all", or a limiter that has them',
+  );
 
 /** Returns a source over Durable Objects, with the policies as an argument of each call. */
 export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Policy[]): Source {

@@ -3,7 +3,7 @@ import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Policies } from "../types.ts";
 import { isBinding, sourceOfBinding } from "./binding.ts";
-import { wrongOption } from "./errors.ts";
+import { misplacedOption, wrongOption } from "./errors.ts";
 import { Plans } from "./plans.ts";
 import { isLimiter, isNamespace, type Source, sourceOf, sourceOfObjects } from "./source.ts";
 import type { AnyLimiter, GuardLimiter } from "./types.ts";
@@ -47,7 +47,7 @@ export class Sources {
 }
 
 const banElsewhere = () =>
-  wrongOption(
+  misplacedOption(
     "ban",
     "beside a limiter with policies of its own",
     'one of its policies: { algorithm: "ban", after: 5, scale: "10m", for: "1h" }',
@@ -88,7 +88,11 @@ function checkTakesPlans(limiter: AnyLimiter): void {
     !isNamespace(limiter) &&
     (isBinding(limiter) || (limiter.policies === undefined && !("sibling" in limiter)))
   )
-    throw wrongOption("policyFor", "over such a limiter", "limiter: (request) => the limiter of its plan");
+    throw misplacedOption(
+      "policyFor",
+      "over such a limiter",
+      "limiter: (request) => the limiter of its plan",
+    );
 }
 
 const noPolicy = () =>

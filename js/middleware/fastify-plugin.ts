@@ -1,4 +1,5 @@
 import type { HookHandlerDoneFunction as Done, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { fastifyApps } from "../events/channels.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { overridden } from "../guard/overridden.ts";
 import type { RateLimitConfig, RateLimitHook, RateLimitOptions, RateLimitPluginOptions } from "./fastify.ts";
@@ -7,8 +8,28 @@ import { type Hook, limitingHook } from "./fastify-hook.ts";
 /** The limits of the plugin that was registered last on an instance, or on one around it. */
 const innermost = Symbol("tollgate");
 
+/** The routes with a `config.rateLimit` that an app and its instances have so far. */
+const routes = Symbol("tollgate.routes");
+
 /** An instance inherits the properties of the one around it. */
-type Marked = FastifyInstance & { [innermost]?: Limits };
+type Marked = FastifyInstance & { [innermost]?: Limits; [routes]?: Route[] };
+
+/** A route with options of its own, and the instance that has it. */
+interface Route {
+  readonly instance: Marked;
+  readonly own: RateLimitConfig["rateLimit"];
+}
+
+// A plugin that is not awaited is loaded after the routes that follow it, and Fastify tells it nothing of those. So they are
+// recorded from the start of each app that is made after this module was loaded.
+fastifyApps?.subscribe((message) => {
+  const fastify = message.fastify as Marked;
+  const all: Route[] = [];
+  fastify[routes] = all;
+  fastify.addHook("onRoute", function (this: Marked, { config }) {
+    if (config?.rateLimit !== undefined) all.push({ instance: this, own: config.rateLimit });
+  });
+});
 
 /** Validates the options that only the plugin has, and returns them beside those of its limits. */
 export function readPluginOptions(options: RateLimitPluginOptions) {
@@ -28,7 +49,9 @@ export function install(instance: FastifyInstance, options: RateLimitPluginOptio
   if (!Object.hasOwn(instance, "rateLimit"))
     instance.decorate("rateLimit", (own = {}) => limits.hookWith(own) as RateLimitHook);
   if (!instance.hasRequestDecorator("rateLimit")) instance.decorateRequest("rateLimit", undefined);
-  // A wrong option of a route ends the start. Routes that exist already are checked by their first request.
+  // A wrong option of a route ends the start.
+  for (const { instance: route, own } of (instance as Marked)[routes] ?? [])
+    if (route[innermost] === limits) limits.ofRoute(own);
   instance.addHook("onRoute", function (this: Marked, { config }) {
     if (this[innermost] === limits) limits.ofRoute(config?.rateLimit);
   });

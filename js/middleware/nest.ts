@@ -5,10 +5,11 @@
 
 import { type CanActivate, type ExecutionContext, HttpException, SetMetadata } from "@nestjs/common";
 import type { ReadClient } from "../guard/client.ts";
-import { wrongOption } from "../guard/errors.ts";
+import { misplacedOption, wrongOption } from "../guard/errors.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { type NodeResponse, watch, writeFields } from "../guard/node-response.ts";
+import { checkOwnOptions } from "../guard/options.ts";
 import { overridden } from "../guard/overridden.ts";
 import { warnOfExpressTrust, warnOfFastifyTrust } from "../guard/trust.ts";
 import type { GuardOptions } from "../guard/types.ts";
@@ -57,6 +58,8 @@ const metadata = "tollgate:rateLimit";
  * Replaces options of the `RateLimitGuard` for a controller or a handler, one by one; `false` turns the limit off. The
  * decorator of a handler comes before that of its controller. In memory, what is decorated counts for itself.
  *
+ * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
+ *
  * @example
  * ```ts
  * import { Controller, Get, Post } from "@nestjs/common";
@@ -77,6 +80,7 @@ const metadata = "tollgate:rateLimit";
 export const RateLimit = (options: RateLimitOptions | false): MethodDecorator & ClassDecorator => {
   if (options !== false && (typeof options !== "object" || options === null))
     throw wrongOption("RateLimit", options, "false, or options such as { policy }");
+  if (options !== false) checkOwnOptions(options);
   return SetMetadata(metadata, options) as MethodDecorator & ClassDecorator;
 };
 
@@ -184,9 +188,9 @@ function exchangeOf(context: ExecutionContext): { request: NestRequest; response
   const request = kind === "http" ? http.getRequest() : req;
   const response = kind === "http" ? http.getResponse() : (res ?? req?.res);
   if (request === undefined || response === undefined)
-    throw wrongOption(
+    throw misplacedOption(
       "RateLimitGuard",
-      `a call of ${kind}`,
+      `in a call of ${kind}`,
       '@RateLimit(false) there: it limits "http", and "graphql" with { req, res } in its context',
     );
   return { request, response };

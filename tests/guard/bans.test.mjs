@@ -122,7 +122,10 @@ test("beside a limiter with its own policies it is an error, as the words of oth
       code: /^invalid_|unknown_field/,
       message,
     });
-  rejects({ limiter: new RateLimiter(policy), ban }, /^ban: .* use one of its policies: \{ algorithm: "ban"/);
+  rejects(
+    { limiter: new RateLimiter(policy), ban },
+    /^ban is not accepted beside .* use one of its policies: \{ algorithm: "ban"/,
+  );
   rejects(
     { policy, ban: 5 },
     'ban: 5 is not accepted; use an object such as { after: 5, scale: "10m", for: "1h" }',

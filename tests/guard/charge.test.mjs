@@ -199,7 +199,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
     ])
       assert.throws(() => framework.rateLimit({ ...options, charge: "failures" }, ...handler), {
         code: "invalid_option",
-        message: /^limiter: "without reserve, settle and cancel"/,
+        message: /^limiter is not accepted without reserve, settle and cancel; use charge: "all"/,
       });
   });
 

@@ -219,7 +219,7 @@ test("a wrong option fails the start with an error that names it, and does not e
   }
 });
 
-test("a wrong option of a route is an error where the route is added, and otherwise of its requests", async () => {
+test("a wrong option of a route is an error where the route is added, and otherwise of the plugin", async () => {
   const wrong = [
     [{ max: 3 }, /^options: "max" is not accepted/],
     [{ hook: "preHandler" }, /^options: "hook" is not accepted/],
@@ -227,12 +227,14 @@ test("a wrong option of a route is an error where the route is added, and otherw
     [null, /^config\.rateLimit: null is not accepted/],
   ];
   for (const [own, message] of wrong) {
-    const app = Fastify();
-    app.get("/before", { config: { rateLimit: own } }, hello);
-    await app.register(rateLimit, { policy });
+    const error = { code: "invalid_option", message };
     const options = { config: { rateLimit: own } };
-    assert.throws(() => app.get("/after", options, hello), { code: "invalid_option", message });
-    assert.equal((await app.inject("/before")).statusCode, 500);
+    const app = Fastify();
+    await app.register(rateLimit, { policy });
+    assert.throws(() => app.get("/after", options, hello), error);
+    const late = Fastify();
+    late.get("/before", options, hello);
+    await assert.rejects(async () => late.register(rateLimit, { policy }), error);
   }
 });
 
@@ -242,7 +244,7 @@ test("a route's policy beside a limiter with policies of its own is an error", a
   const own = { config: { rateLimit: { policy: policyOf(1) } } };
   assert.throws(
     () => app.get("/", own, hello),
-    /^TollgateError: policy: .* use limiter: a limiter with the route's policy/,
+    /^TollgateError: policy is not accepted beside the limiter of all routes; use limiter: a limiter with the route's policy/,
   );
   const both = { config: { rateLimit: { limiter: limiterOf(policyOf(1)) } } };
   app.get("/", both, hello);
@@ -266,4 +268,45 @@ test("plugins that depend on it find it by its name", async () => {
   dependent[Symbol.for("skip-override")] = true;
   app.register(dependent);
   assert.deepEqual(await statuses(app, "/"), [200, 200, 429]);
+});
+
+test("a wrong option of a route ends the start, also if the plugin is not awaited", async () => {
+  const wrong = { windowMs: 60_000 };
+  const apps = {
+    "in the app": (app) => {
+      app.register(rateLimit, { policy });
+      app.get("/", { config: { rateLimit: wrong } }, hello);
+    },
+    "by a function": (app) => {
+      app.register(rateLimit({ policy }));
+      app.get("/", { config: { rateLimit: wrong } }, hello);
+    },
+    "in a plugin": (app) => {
+      app.register((inside, _options, done) => {
+        inside.register(rateLimit, { policy });
+        inside.get("/", { config: { rateLimit: wrong } }, hello);
+        done();
+      });
+    },
+    "around a plugin": (app) => {
+      app.register(rateLimit, { policy });
+      app.register(async (inside) => inside.get("/", { config: { rateLimit: wrong } }, hello));
+    },
+  };
+  for (const [place, build] of Object.entries(apps)) {
+    const app = Fastify();
+    build(app);
+    const message = /^options: "windowMs" is not accepted/;
+    await assert.rejects(async () => app.ready(), { code: "invalid_option", message }, place);
+  }
+});
+
+test("the options of routes outside a plugin are not its own to check", async () => {
+  const app = Fastify();
+  app.get("/", { config: { rateLimit: { max: 5 } } }, hello);
+  app.register(async (inside) => {
+    inside.register(rateLimit, { policy });
+    inside.get("/in", { config: { rateLimit: { cost: 2 } } }, hello);
+  });
+  assert.deepEqual(await statuses(app, "/in"), [200, 429, 429]);
 });

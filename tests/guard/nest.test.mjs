@@ -269,10 +269,18 @@ test("wrong options, and calls that are not of HTTP, are errors that say what to
     code: "invalid_option",
     message: /^RateLimit: 5 is not accepted; use false/,
   });
+  // When a class is defined, and not by its first request.
+  for (const [options, message] of [
+    [{ windowMs: 60_000 }, /"windowMs" is not accepted; use policy: /],
+    [{ charge: "some" }, /^charge: "some" is not accepted; use "all", "failures"/],
+    [{ policy: { algorithm: "fix_window", limit: -1, scale: "1m" } }, /limit/],
+    [{ policy: policyOf(1), ban: 5 }, /^ban: 5 is not accepted/],
+  ])
+    assert.throws(() => RateLimit(options), { name: "TollgateError", message });
   const guard = new RateLimitGuard({ limiter: limiterOf(policyOf(1)) });
   await assert.rejects(guard.canActivate(contextOf("rpc", [{}, {}])), {
     code: "invalid_option",
-    message: /^RateLimitGuard: "a call of rpc" is not accepted; use @RateLimit\(false\)/,
+    message: /^RateLimitGuard is not accepted in a call of rpc; use @RateLimit\(false\)/,
   });
   const off = () => {};
   RateLimit(false)(off);
@@ -280,6 +288,6 @@ test("wrong options, and calls that are not of HTTP, are errors that say what to
   const other = () => {};
   RateLimit({ policy: policyOf(2) })(other);
   await assert.rejects(guard.canActivate(contextOf("http", [{}, {}], other)), {
-    message: /^policy: "beside the limiter/,
+    message: /^policy is not accepted beside the limiter of all routes; use limiter: /,
   });
 });
