@@ -1,5 +1,8 @@
 import type { ErrorCode } from "./error.ts";
 
+/** The same in every copy of the package. */
+const brand: unique symbol = Symbol.for("tollgate.error");
+
 /**
  * An invalid argument, or a call that failed; never a denial. No state has changed when it is thrown.
  *
@@ -20,8 +23,21 @@ export class TollgateError extends Error {
   /** The kind of error, for programs. */
   readonly code: ErrorCode;
 
+  /** Returns true for errors of every copy of the package: one program may have it as ES module and as CommonJS. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: a class that extends this one has instances of its own.
+    if (this === TollgateError) return Object(value)[brand] === true;
+    // biome-ignore lint/complexity/noThisInStatic: as above.
+    return Function.prototype[Symbol.hasInstance].call(this, value);
+  }
+
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  /** @internal */
+  get [brand](): true {
+    return true;
   }
 }

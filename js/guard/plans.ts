@@ -2,7 +2,7 @@ import { inWords, TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Key } from "../types.ts";
-import { reserveOptions, type Source, sourceOf } from "./source.ts";
+import { isInMemory, reserveOptions, type Source, sourceOf } from "./source.ts";
 import type { GuardLimiter } from "./types.ts";
 
 /** How many limiters there are before those without keys are looked for. */
@@ -130,10 +130,6 @@ export class Plans {
       if (isInMemory(limiter) && limiter.settle(id, used) === "settled") return;
   }
 }
-
-/** Returns true for a limiter in memory, also for one of another copy of the package. */
-const isInMemory = (limiter: GuardLimiter): limiter is RateLimiter =>
-  typeof (limiter as Partial<RateLimiter>).moveTo === "function";
 
 /** Returns the text of the shapes of policies, and of whether denied hits count. */
 function shapesOf({ origins, denied }: ReadPolicies): string {

@@ -1,7 +1,7 @@
 import type { TollgateError } from "../errors/error.ts";
 import type { LimiterKind } from "../events/messages.ts";
 import { type Outage, outageOf } from "../events/outage.ts";
-import { RateLimiter } from "../limiter/limiter.ts";
+import type { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, Key, Policy, ReserveOptions } from "../types.ts";
 import { after } from "./after.ts";
@@ -35,6 +35,10 @@ export interface Source {
   reserve(key: Key, costs: Costs): Awaitable<SettleableDecision>;
 }
 
+/** Returns true for a limiter in memory, also for one of another copy of the package. */
+export const isInMemory = (limiter: GuardLimiter): limiter is RateLimiter =>
+  typeof (limiter as Partial<RateLimiter>).moveTo === "function";
+
 const isReserveOnly = (policies: readonly Policy[]) =>
   policies.some(({ algorithm }) => algorithm === "concurrency");
 
@@ -44,7 +48,7 @@ const isReserveOnly = (policies: readonly Policy[]) =>
  */
 export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], plan?: ReadPolicies): Source {
   const call = plan?.policies;
-  const keyOf = limiter instanceof RateLimiter ? (key: Key) => key : storedKey;
+  const keyOf = isInMemory(limiter) ? (key: Key) => key : storedKey;
   return {
     limiter: kindOf(limiter),
     policies,

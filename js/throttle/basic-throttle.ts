@@ -1,10 +1,11 @@
 import { TollgateError } from "../errors/error.ts";
-import type { Decision, Key, Policies } from "../types.ts";
+import type { Costs, Decision, Key, Policies } from "../types.ts";
 import { platformTimer, type Timer } from "./alarm.ts";
 import { type BatchOptions, type BatchResult, batched } from "./batch.ts";
 import { Delays } from "./delays.ts";
 import type { FetchOptions } from "./fetch.ts";
 import { FetchThrottle, type ThrottleCore } from "./fetch-throttle.ts";
+import type { Waiter } from "./line.ts";
 import type { Place, QueueState } from "./places.ts";
 import type { FetchRequest, Signal } from "./platform.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
@@ -42,7 +43,7 @@ export interface ThrottleChange {
 
 /** The options of `acquire`. */
 export interface AcquireOptions {
-  /** The key whose budget is used; one for all calls by default. */
+  /** The key whose budget is used; `"default"`, one for all calls, by default. */
   readonly key?: Key | undefined;
   /** The cost; 1 by default. */
   readonly cost?: number | undefined;
@@ -63,6 +64,9 @@ export interface AcquireOptions {
  */
 export abstract class BasicThrottle extends FetchThrottle {
   readonly #delays: Delays;
+  #isStopped = false;
+  /** Resolves when no call waits and no work runs; undefined if nobody waits for that. */
+  #idle: Promise<void> | undefined;
 
   /** @internal */
   protected constructor(policies: Policies, options: ThrottleOptions, core: ThrottleCore) {
@@ -70,12 +74,74 @@ export abstract class BasicThrottle extends FetchThrottle {
     this.#delays = new Delays(options.timer ?? platformTimer);
   }
 
+  /** @internal */
+  protected override wait(
+    options: AcquireOptions,
+    costs?: Costs,
+    take?: Waiter["take"],
+    request?: FetchRequest,
+  ): Promise<Decision> {
+    return this.#isStopped ? Promise.reject(stopped()) : super.wait(options, costs, take, request);
+  }
+
+  /** Lets no call of any key through until `resume`. Calls that wait keep their places, and their `maxWait` goes on. */
+  pause(): void {
+    this.queue.isPaused = true;
+  }
+
+  /** Lets calls through again after `pause`. */
+  resume(): void {
+    this.queue.isPaused = false;
+    this.queue.serveAgain();
+  }
+
+  /** Resolves when no call waits, and no work of `run` runs. */
+  onIdle(): Promise<void> {
+    const { queue } = this;
+    if (queue.isIdle) return Promise.resolve();
+    this.#idle ??= new Promise((resolve) => {
+      queue.onIdle = () => {
+        queue.onIdle = this.#idle = undefined;
+        resolve();
+      };
+    });
+    return this.#idle;
+  }
+
+  /**
+   * Accepts no more calls, and resolves when those that wait have been let through and no work of `run` runs: for the end of
+   * a process. Later calls are rejected with the code `disposed`.
+   *
+   * @example
+   * ```ts
+   * import { Throttle } from "tollgate";
+   *
+   * const throttle = new Throttle({ algorithm: "concurrency", limit: 4 });
+   * const work = throttle.run(async () => "done");
+   * await throttle.stop();
+   * console.log(await work); // => "done"
+   * ```
+   */
+  stop(): Promise<void> {
+    this.#isStopped = true;
+    this.resume();
+    return this.onIdle();
+  }
+
   /** Waits until the policy allows it, and returns the decision. A cost that can never fit is rejected at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
     return this.wait(options);
   }
 
-  /** Returns a function each call of which waits its turn; for events of a page, only some of them. */
+  /** Returns a function each call of which waits its turn; for events of a page, with an `edge`, only some of them. */
+  wrap<Args extends unknown[], Result>(
+    work: (...args: Args) => Result | PromiseLike<Result>,
+    options?: WrapOptions & { readonly edge?: undefined },
+  ): (...args: Args) => Promise<Result>;
+  wrap<Args extends unknown[], Result>(
+    work: (...args: Args) => Result | PromiseLike<Result>,
+    options: WrapOptions,
+  ): Wrapped<Args, Result>;
   wrap<Args extends unknown[], Result>(
     work: (...args: Args) => Result | PromiseLike<Result>,
     options: WrapOptions = {},
@@ -126,3 +192,5 @@ export abstract class BasicThrottle extends FetchThrottle {
     super.clear(reason);
   }
 }
+
+const stopped = () => new TollgateError("disposed", "this throttle was stopped; make a new one");

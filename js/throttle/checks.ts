@@ -19,6 +19,7 @@ const optionNames = [
   "keyOf",
   "retries",
   "retry",
+  "retryBudget",
   "learn",
   "random",
   "fair",
@@ -37,6 +38,7 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
   checkFromZero(options, "maxWait");
   checkFromZero(options, "maxHold");
   checkFromZero(options, "retries", "times");
+  checkFromZero(options, "retryBudget", "retries");
   const { shared, offline = "fail", retry = "any", learn = false } = options;
   if (retry !== "any" && retry !== "safe")
     throw invalidField("invalid_option", "retry", retry, '"any" or "safe"');

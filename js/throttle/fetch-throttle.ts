@@ -4,10 +4,11 @@ import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { platformTimer } from "./alarm.ts";
 import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 import { checkAcquireOptions, checkFromZero, checkTenant, checkThrottleOptions } from "./checks.ts";
-import { defaultMaxHold, fetchThrough } from "./fetch.ts";
+import { defaultMaxHold, fetchThrough, RetryBudget } from "./fetch.ts";
 import type { LearnedLimits, LimitsOf } from "./learned-limits.ts";
 import type { Budget, Limits } from "./limits.ts";
 import type { Waiter } from "./line.ts";
+import { namedKey } from "./named-key.ts";
 import type { Fetch, FetchRequest, FetchResponse } from "./platform.ts";
 import { Queue } from "./queue.ts";
 import { SharedByTabs, type StepOf } from "./shared-by-tabs.ts";
@@ -29,6 +30,7 @@ export class FetchThrottle {
   readonly #options: ThrottleOptions;
   readonly #clock: () => number;
   readonly #budget: Budget | undefined;
+  readonly #retries: RetryBudget;
   /** The limits that servers report, if they are learned; their code is loaded for it. */
   readonly #learned: Promise<LearnedLimits | undefined> | undefined;
   /** @internal */
@@ -47,6 +49,7 @@ export class FetchThrottle {
         this.queue.serveAgain(key),
       );
     this.#options = options;
+    this.#retries = new RetryBudget(options.retryBudget);
     this.#clock = clock;
     this.queue = new Queue(limits, this.#budget, clock, timer, options);
     if (options.learn) this.#learned = this.#learn(limitsOf, limits);
@@ -90,6 +93,7 @@ export class FetchThrottle {
   fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
     const throttle = {
       learned: this.#learned,
+      retries: this.#retries,
       wait: (options: AcquireOptions, request: FetchRequest) =>
         this.wait(options, undefined, undefined, request),
       hold: (key: Key, milliseconds: number) => this.hold(key, milliseconds),
@@ -100,8 +104,10 @@ export class FetchThrottle {
   /** Lets no call of a key through for a while, whatever the policy allows; with a shared budget, in no tab. */
   hold(key: Key, milliseconds: number): void {
     checkKey(key);
+    if (milliseconds === undefined)
+      throw invalidField("invalid_option", "milliseconds", undefined, "a number of milliseconds, 0 or more");
     checkFromZero({ milliseconds }, "milliseconds");
-    this.queue.hold(key, milliseconds);
+    this.queue.hold(namedKey(key), milliseconds);
   }
 
   /** Rejects all waiting calls: with a reason, or an error with the code `cleared`. */

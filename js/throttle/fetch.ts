@@ -21,6 +21,11 @@ export interface FetchOptions {
    * the limit resets.
    */
   readonly learn?: boolean | undefined;
+  /**
+   * How many retries may be saved up, by all requests together: each success adds a tenth of one, and a request is sent again
+   * only if there is one. No bound by default.
+   */
+  readonly retryBudget?: number | undefined;
   /** Returns a number from 0 up to 1, by which waits vary; `Math.random` by default. */
   readonly random?: (() => number) | undefined;
   /** The longest that one request may wait in all, in milliseconds; no bound by default. */
@@ -48,10 +53,51 @@ const mostJitter = 5_000;
 export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
+/** Retries that are saved up: when most requests fail, repeating all of them would keep the server down. */
+export class RetryBudget {
+  readonly #most: number;
+  #saved: number;
+
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.#most = most;
+    this.#saved = most;
+  }
+
+  /** Adds a tenth of a retry, for a success. */
+  deposit(): void {
+    this.#saved = Math.min(this.#saved + 0.1, this.#most);
+  }
+
+  /** Takes a retry. Returns whether there was one. */
+  withdraw(): boolean {
+    // Ten tenths are less than one.
+    if (this.#saved < 1 - 1e-9) return false;
+    this.#saved -= 1;
+    return true;
+  }
+}
+
+/** The errors of APIs after which no later request of the account succeeds either, until somebody pays. */
+const permanent = /"(insufficient_quota|billing_hard_limit_reached|billing_not_active|access_terminated)"/;
+
+/** Returns whether a denial says that waiting does not end it. */
+async function isPermanent(response: Response): Promise<boolean> {
+  if (response.headers.get("X-Should-Retry") === "false") return true;
+  if (!/json/.test(response.headers.get("Content-Type") ?? "")) return false;
+  return permanent.test(
+    await response
+      .clone()
+      .text()
+      .catch(() => ""),
+  );
+}
+
 /** The parts of a throttle that a fetch uses. */
 interface Turns {
   /** The limits that servers report, if they are learned. */
   readonly learned: Promise<LearnedLimits | undefined> | undefined;
+  /** The retries that are saved up. */
+  readonly retries: RetryBudget;
   wait(options: AcquireOptions, request: Request): Promise<unknown>;
   hold(key: Key, milliseconds: number): void;
 }
@@ -93,14 +139,17 @@ export async function fetchThrough(
     }
     const reported = serverLimits(response, clock());
     answered?.(reported);
+    if (response.ok) throttle.retries.deposit();
     const { isDenied } = reported;
+    // It holds no other call, since a wait would end nothing.
+    if (isDenied && (await isPermanent(response))) return response;
     // A denial without a time pauses too, for longer each time.
     const wanted = reported.wait || (isDenied ? firstPause * 2 ** tried : 0);
     const jitter = wanted > 0 ? Math.min(Math.max(random(), 0), 1) || 0 : 0;
     const pause = Math.min(wanted + Math.ceil(jitter * Math.min(wanted / 2, mostJitter)), maxHold);
     if (pause > 0) throttle.hold(key, pause);
     const isRepeated = isDenied || (isSafe && response.status === 503);
-    if (!isRepeated || pause === 0 || tried >= most) return response;
+    if (!isRepeated || pause === 0 || tried >= most || !throttle.retries.withdraw()) return response;
     // The body is not used, and would keep the connection open. An error of `cancel` does not matter.
     response.body?.cancel().catch(() => {});
   }

@@ -1,4 +1,6 @@
 import { invalidField, TollgateError } from "../errors/error.ts";
+import { errorDecision } from "../errors/error-decision.ts";
+import { isStoreError } from "../errors/store-error.ts";
 import { unpublished } from "../events/caller.ts";
 import { muted } from "../events/publisher.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
@@ -25,13 +27,12 @@ export interface FleetLimiter {
 export interface FleetOptions extends Omit<ThrottleOptions, "shared" | "learn"> {
   /** A limiter whose keys are outside the process: all processes that use it wait for one budget. */
   readonly limiter: FleetLimiter;
+  /**
+   * What happens to a call while the limiter's store does not respond: it is rejected with the error (`"throw"`, the
+   * default), or asks again each second, for as long as it may wait.
+   */
+  readonly onError?: "throw" | "wait" | undefined;
 }
-
-/** The key of calls without one: a key outside the process is not empty. */
-const defaultKey = "default";
-
-/** Returns the name of a key outside the process. */
-export const fleetKey = (key: Key): string => (key === "" ? defaultKey : (key as string));
 
 /** A budget that a limiter outside the process decides, for all processes that use it. */
 export class Fleet implements Budget {
@@ -40,16 +41,33 @@ export class Fleet implements Budget {
   /** The last decision about each key for which calls wait. */
   readonly #decided = new Map<Key, Timed & { readonly cost: Costs }>();
 
+  /** Whether calls wait through an outage of the limiter's store. */
+  readonly #waits: boolean;
   #isClosed = false;
 
-  constructor(limiter: FleetLimiter, clock: () => number) {
+  constructor(limiter: FleetLimiter, clock: () => number, waits: boolean) {
     this.#limiter = limiter;
     this.#clock = clock;
+    this.#waits = waits;
   }
 
   async take(key: Key, cost: Costs): Promise<Timed> {
     if (this.#isClosed) throw disposed();
-    return this.#decision(key, cost, await unpublished(() => this.#limiter.hit(fleetKey(key), cost)));
+    const decision = await this.#asked(
+      () => this.#limiter.hit(key as string, cost),
+      () => errorDecision(false),
+    );
+    return this.#decision(key, cost, decision);
+  }
+
+  /** Returns the result of the limiter; if its store failed and calls wait, that of `later`. */
+  async #asked<Result>(ask: () => PromiseLike<Result>, later: () => Result): Promise<Result> {
+    try {
+      return await unpublished(ask);
+    } catch (error) {
+      if (!this.#waits || !isStoreError(error)) throw error;
+      return later();
+    }
   }
 
   /** Reserves instead of a hit; `reserved` is called at once with a reservation that was allowed. */
@@ -63,9 +81,12 @@ export class Fleet implements Budget {
     const reserve = this.#limiter.reserve?.bind(this.#limiter);
     if (reserve === undefined)
       throw new TollgateError("invalid_operation", "run: the limiter has no reserve; use acquire");
-    const reservation = await unpublished(() => reserve(fleetKey(key), cost, { ttl }));
+    const reservation = await this.#asked<Pick<AsyncReservation, "decision">>(
+      () => reserve(key as string, cost, { ttl }),
+      () => ({ decision: errorDecision(false) }),
+    );
     const timed = this.#decision(key, cost, reservation.decision);
-    if (timed.decision.allowed) reserved(reservation);
+    if (timed.decision.allowed) reserved(reservation as AsyncReservation);
     return timed;
   }
 
@@ -162,6 +183,9 @@ function checkLimiter(limiter: FleetLimiter): void {
 export function fleetOptions(given: object): Partial<FleetOptions> {
   if (!("limiter" in Object(given))) return {};
   const { shared, learn, ...options } = given as FleetOptions & ThrottleOptions;
+  const { onError = "throw" } = options;
+  if (onError !== "throw" && onError !== "wait")
+    throw invalidField("invalid_option", "onError", onError, '"throw" or "wait"');
   if (shared !== undefined)
     throw invalidField(
       "invalid_option",

@@ -6,6 +6,7 @@ import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 import { Heap } from "./heap.ts";
 import type { Budget, Limits, StoredPause, Timed } from "./limits.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
+import { namedKey } from "./named-key.ts";
 import { isOffline, whenOnline } from "./offline.ts";
 import type { QueueState } from "./places.ts";
 import { Reports } from "./reports.ts";
@@ -15,6 +16,10 @@ import { Signals } from "./signals.ts";
 export class Queue {
   /** How many calls wait. */
   pending = 0;
+  /** Whether no call is let through. */
+  isPaused = false;
+  /** Called when no call waits and no work runs any more. */
+  onIdle: (() => void) | undefined;
   /** What decides; learned limits take its place when they are loaded. */
   limits: Limits;
   readonly #budget: Budget | undefined;
@@ -52,7 +57,7 @@ export class Queue {
 
   /** Waits until the limiter allows the cost; `take` takes it instead of a hit. */
   wait(
-    { key = "", signal, maxWait = never, priority = 0, onChange }: AcquireOptions,
+    { key: given, signal, maxWait = never, priority = 0, onChange }: AcquireOptions,
     tenant: Key | undefined,
     cost: Costs,
     take: Waiter["take"],
@@ -60,6 +65,7 @@ export class Queue {
     reject: Waiter["reject"],
   ): void {
     signal?.throwIfAborted();
+    const key = namedKey(given);
     checkKey(key);
     // A cost that can never fit does not wait for the calls before it.
     if (cost !== 1 && !this.limits.loading) {
@@ -99,6 +105,11 @@ export class Queue {
     this.#setAlarm(now);
   }
 
+  /** Whether no call waits and no work runs. */
+  get isIdle(): boolean {
+    return this.pending === 0 && this.#running.size === 0;
+  }
+
   /** Counts work of a key that runs. */
   start(key: Key): void {
     this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
@@ -109,6 +120,7 @@ export class Queue {
     const left = (this.#running.get(key) ?? 1) - 1;
     if (left === 0) this.#running.delete(key);
     else this.#running.set(key, left);
+    if (this.isIdle) this.onIdle?.();
     const line = this.#lines.get(key);
     if (line === undefined) return;
     this.#serve(line);
@@ -210,8 +222,8 @@ export class Queue {
         this.#wake(line, line.pausedUntil);
         return;
       }
-      if (this.#isOffline()) {
-        this.#unlisten ??= whenOnline(() => this.serveAgain());
+      if (this.isPaused || this.#isOffline()) {
+        if (!this.isPaused) this.#unlisten ??= whenOnline(() => this.serveAgain());
         this.#wake(line, never);
         return;
       }
@@ -383,6 +395,7 @@ export class Queue {
     this.#budget?.rest();
     this.#unlisten?.();
     this.#unlisten = undefined;
+    if (this.isIdle) this.onIdle?.();
   }
 
   /** Removes a line without waiters; a paused one when the pause is over. */

@@ -12,6 +12,7 @@ import { runNames } from "./checks.ts";
 import { Fleet, type FleetOptions, fleetOptions } from "./fleet.ts";
 import type { Limits } from "./limits.ts";
 import type { Waiter } from "./line.ts";
+import { namedKey } from "./named-key.ts";
 import type { FetchRequest } from "./platform.ts";
 import { checkRun, type Running, type RunOptions, running, runOnly } from "./run.ts";
 
@@ -54,9 +55,9 @@ export class Throttle extends BasicThrottle {
    */
   constructor(options: FleetOptions);
   constructor(given: Policies | FleetOptions, options: ThrottleOptions = {}) {
-    const { limiter: outside, ...own } = fleetOptions(given);
+    const { limiter: outside, onError, ...own } = fleetOptions(given);
     const rest: ThrottleOptions = outside ? own : options;
-    const fleet = outside && new Fleet(outside, rest.clock ?? Date.now);
+    const fleet = outside && new Fleet(outside, rest.clock ?? Date.now, onError === "wait");
     let limiter: RateLimiter | undefined;
     super(fleet ? [] : (given as Policies), rest, {
       budget: fleet,
@@ -106,7 +107,7 @@ export class Throttle extends BasicThrottle {
   ): Promise<Result> {
     const { ttl, cancelOnThrow = false, cost = 1, ...rest } = copiedOptions(options, runNames);
     checkRun(work, options, this.#isShared);
-    const { key = "" } = rest;
+    const key = namedKey(rest.key);
     let isOpen = false;
     let isOver = false;
     let reservation: Reservation | AsyncReservation | undefined;

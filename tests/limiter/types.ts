@@ -259,6 +259,11 @@ const told = ({ position, wait }: Place): string => `${position.toFixed()} ${wai
 const counting = new Throttle(window, { onChange: ({ pending }) => pending.toFixed() });
 counting.acquire({ onChange: (place) => told(place) });
 counting.wrap((text: string) => text.length, { onChange: told });
+const lengthOf = counting.wrap((text: string) => text.length);
+same<ReturnType<typeof lengthOf>, Promise<number>>();
+// A call may be dropped.
+const latest = counting.wrap((text: string) => text.length, { edge: "trailing" });
+same<ReturnType<typeof latest>, Promise<number | undefined>>();
 // @ts-expect-error: not a signal
 counting.wrap((text: string) => text.length, { signal: "stop" });
 // @ts-expect-error: a throttle has no position

@@ -591,7 +591,7 @@ describe("invalid input", () => {
 
   test("an error names a misspelt or invalid option, with what is accepted", () => {
     const known =
-      "use one of clock, timer, maxQueue, shared, keyOf, retries, retry, learn, random, fair, maxWait, maxHold, fetch, offline, onChange";
+      "use one of clock, timer, maxQueue, shared, keyOf, retries, retry, retryBudget, learn, random, fair, maxWait, maxHold, fetch, offline, onChange";
     for (const [options, message] of [
       [{ maxqueue: 1 }, `options: "maxqueue" is not an option; ${known}`],
       [{ maxQueue: -1 }, "maxQueue: -1 is not a number of calls, 0 or more"],
