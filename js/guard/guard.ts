@@ -13,6 +13,7 @@ import { checkCosts } from "./costs.ts";
 import { publishError, published } from "./events.ts";
 import { checkedKey } from "./keys.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
+import { type KeyAndCost, type Limit, readLimits, sourceOfLimits } from "./several-limits.ts";
 import {
   canReserve,
   isLimiter,
@@ -23,7 +24,7 @@ import {
   sourceOf,
 } from "./source.ts";
 import { Sources } from "./sources.ts";
-import type { Awaitable, ErrorVerdict, GuardLimiter, GuardOptions } from "./types.ts";
+import type { Awaitable, ErrorVerdict, GuardLimiter, GuardOptions, LimitOptions } from "./types.ts";
 import { Warnings, warnOnce } from "./warnings.ts";
 
 /** The headers of a response, by their names. */
@@ -108,12 +109,14 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   readonly options: ReadGuardOptions<Request, Arguments, Response>;
   readonly #adapter: Adapter<Request>;
   readonly #sources: Sources;
+  readonly #limits: readonly Limit<Request>[] | undefined;
   readonly #fallback: Source | undefined;
 
   constructor(options: GuardOptions<Request, Arguments, Response>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
     const { policy, limiter, charge, fallback, policyFor, ban } = this.options;
+    this.#limits = readLimits(options);
     this.#sources = new Sources(policy, limiter, policyFor !== undefined, ban !== undefined);
     this.#fallback = fallbackOf(fallback);
     if (
@@ -142,21 +145,54 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   }
 
   #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
-    const { key, longKeys } = this.options;
-    if (key === undefined) return this.#costed(request, this.#adapter.client(request, keyOfClient, platform));
-    const checked = () => after(key(request), (key) => checkedKey(key, longKeys));
-    return this.#call("key", request, checked, (key) => this.#costed(request, key));
+    if (this.#limits !== undefined) return this.#limited(request, platform, this.#limits, []);
+    const { key, cost } = this.options;
+    return this.#keyAndCost(request, platform, key, cost, (key, cost) => this.#planned(request, key, cost));
   }
 
-  #costed(request: Request, key: Key): Awaitable<Verdict> {
-    const { cost } = this.options;
-    if (typeof cost !== "function") return this.#planned(request, key, cost);
+  /** Finds the keys and costs of the limits that are left, and decides about all. */
+  #limited(
+    request: Request,
+    platform: unknown,
+    limits: readonly Limit<Request>[],
+    found: readonly KeyAndCost[],
+  ): Awaitable<Verdict> {
+    const limit = limits[found.length];
+    if (limit === undefined) {
+      const [[key, cost]] = found as readonly [KeyAndCost];
+      return this.#ask(request, key, cost, sourceOfLimits(limits, found));
+    }
+    return this.#keyAndCost(request, platform, limit.key, limit.cost, (key, cost) =>
+      this.#limited(request, platform, limits, [...found, [key, cost]]),
+    );
+  }
+
+  #keyAndCost(
+    request: Request,
+    platform: unknown,
+    key: LimitOptions<Request>["key"],
+    cost: Limit<Request>["cost"],
+    next: (key: Key, cost: Costs) => Awaitable<Verdict>,
+  ): Awaitable<Verdict> {
+    const withKey = (key: Key) => this.#withCost(request, cost, (cost) => next(key, cost));
+    if (key === undefined) return withKey(this.#adapter.client(request, keyOfClient, platform));
+    const { longKeys } = this.options;
+    const checked = () => after(key(request), (key) => checkedKey(key, longKeys));
+    return this.#call("key", request, checked, withKey);
+  }
+
+  #withCost(
+    request: Request,
+    cost: Limit<Request>["cost"],
+    next: (cost: Costs) => Awaitable<Verdict>,
+  ): Awaitable<Verdict> {
+    if (typeof cost !== "function") return next(cost);
     const checked = () =>
       after(cost(request), (cost) => {
         checkCosts(cost);
         return cost;
       });
-    return this.#call("cost", request, checked, (cost) => this.#planned(request, key, cost));
+    return this.#call("cost", request, checked, next);
   }
 
   #planned(request: Request, key: Key, cost: Costs): Awaitable<Verdict> {

@@ -25,6 +25,7 @@ const accepted: Readonly<Record<string, string>> = {
   key: aFunction,
   longKeys: '"reject" or "hash"',
   cost: "",
+  limits: "",
   policyFor: aFunction,
   ban: "",
   skip: `inRanges([…]) or ${aFunction}`,
@@ -63,7 +64,8 @@ export function readGuardOptions<Request, Arguments extends readonly unknown[], 
   const options = { ...given };
   for (const [name, found] of Object.entries(options)) check(name, found);
   const { policy, limiter, policyFor, timeout = 2_000 } = options;
-  if ((policy ?? limiter ?? policyFor) === undefined) throw wrongOption("policy", undefined, examplePolicy);
+  if ((policy ?? limiter ?? policyFor ?? options.limits) === undefined)
+    throw wrongOption("policy", undefined, examplePolicy);
   if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
     throw wrongOption("timeout", timeout, "a number of milliseconds up to 2147483647");
   const { cost = 1, charge = "all", headers = "standard", longKeys = "reject" } = options;

@@ -14,5 +14,14 @@ export function overridden<Options extends GuardOptions<never, never, never>>(
       "beside the limiter of all routes",
       "limiter: a limiter with the route's policy",
     );
-  return { ...defaults, ...own };
+  return { ...without(defaults, own.limits === undefined ? ["limits"] : single, own), ...own };
+}
+
+/** Options of one limit, which `limits` replaces. */
+const single = ["policy", "limiter", "policyFor", "ban", "fallback", "key", "cost"];
+
+/** Returns the defaults without those that an own option replaces. */
+function without<Options extends object>(defaults: Options, names: readonly string[], own: object): Options {
+  if (!single.concat("limits").some((name) => Object.hasOwn(own, name))) return defaults;
+  return Object.fromEntries(Object.entries(defaults).filter(([name]) => !names.includes(name))) as Options;
 }

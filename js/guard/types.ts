@@ -79,10 +79,27 @@ export type LongKeys = "reject" | "hash";
 /** The fields of a ban, without its algorithm. */
 export type BanOptions = Omit<BanPolicy, "algorithm">;
 
+/** One of the limits of a request. */
+export interface LimitOptions<Request> {
+  /** Returns the key; by default `ipKey` of the client's address. */
+  readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
+  /** The policy, or several, counted in memory. Required, unless there is a `limiter`. */
+  readonly policy?: Policies | undefined;
+  /** Decides by its own policies: a `RateLimiter`, `RedisLimiter` or `StoreLimiter`. */
+  readonly limiter?: GuardLimiter | undefined;
+  /** The cost; 1 by default. */
+  readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
+}
+
 /** The options of a guard. `Request` and `Response` are the framework's own, `Arguments` are those of its handlers. */
 export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request], Response = unknown> {
-  /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
+  /** The policy, or several that are one decision. Required, unless `limiter` has its own, `policyFor` returns them or there are `limits`. */
   readonly policy?: Policies | undefined;
+  /**
+   * Several keys in one decision, such as an address and a user: all are charged, or none. Instead of `policy`, `limiter`,
+   * `key` and `cost`. The policies have different names.
+   */
+  readonly limits?: readonly LimitOptions<Request>[] | undefined;
   /**
    * Decides instead of a limiter in memory: a `RateLimiter`, `RedisLimiter`, `StoreLimiter` or `RemoteLimiter`, a
    * Durable Object namespace such as `env.LIMITERS`, a rate-limit binding of Cloudflare, or a function that returns one of
