@@ -52,11 +52,13 @@ export class RateLimitException extends HttpException {
   }
 }
 
-const metadata = "tollgate:rateLimit";
+/** Returns the name under which Nest stores the options for the guards of a name. */
+const metadataOf = (name: string) => (name === "" ? "tollgate:rateLimit" : `tollgate:rateLimit:${name}`);
 
 /**
  * Replaces options of the `RateLimitGuard` for a controller or a handler, one by one; `false` turns the limit off. The
- * decorator of a handler comes before that of its controller. In memory, what is decorated counts for itself.
+ * decorator of a handler comes before that of its controller. In memory, what is decorated counts for itself. Of several guards,
+ * `name` chooses those with that name.
  *
  * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
  *
@@ -77,18 +79,23 @@ const metadata = "tollgate:rateLimit";
  * }
  * ```
  */
-export const RateLimit = (options: RateLimitOptions | false): MethodDecorator & ClassDecorator => {
+export const RateLimit = (options: RateLimitOptions | false, name = ""): MethodDecorator & ClassDecorator => {
+  checkName(name);
   if (options !== false && (typeof options !== "object" || options === null))
     throw wrongOption("RateLimit", options, "false, or options such as { policy }");
   if (options !== false) checkOwnOptions(options);
-  return SetMetadata(metadata, options) as MethodDecorator & ClassDecorator;
+  return SetMetadata(metadataOf(name), options) as MethodDecorator & ClassDecorator;
 };
 
 /** Reads the decorator's options, as Nest stores metadata; a class inherits those of the class that it extends. */
-const optionsOf = (target: object): RateLimitOptions | false | undefined =>
+const optionsOf = (name: string, target: object): RateLimitOptions | false | undefined =>
   (
     Reflect as unknown as { getMetadata(key: string, target: object): RateLimitOptions | false | undefined }
-  ).getMetadata(metadata, target);
+  ).getMetadata(metadataOf(name), target);
+
+function checkName(name: unknown): void {
+  if (typeof name !== "string") throw wrongOption("name", name, 'a string such as "login"');
+}
 
 const hint =
   'call app.set("trust proxy", 1) for one proxy in front, in Fastify set trustProxy to its address, or give key';
@@ -124,11 +131,18 @@ type RouteGuard = Guard<NestRequest, [ExecutionContext], unknown>;
  */
 export class RateLimitGuard implements CanActivate {
   readonly #options: RateLimitOptions;
+  readonly #name: string;
   readonly #guard: RouteGuard;
   readonly #byOptions = new WeakMap<object, RouteGuard>();
 
-  /** @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong. */
-  constructor(options: RateLimitOptions) {
+  /**
+   * Creates the guard. With a `name`, only `@RateLimit(…, name)` replaces its options: an app may have several guards.
+   *
+   * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
+   */
+  constructor(options: RateLimitOptions, name = "") {
+    checkName(name);
+    this.#name = name;
     this.#guard = new Guard(options, adapter);
     this.#options = { ...options };
   }
@@ -154,7 +168,7 @@ export class RateLimitGuard implements CanActivate {
   }
 
   #guardOf(context: ExecutionContext): RouteGuard | undefined {
-    const own = optionsOf(context.getHandler()) ?? optionsOf(context.getClass());
+    const own = optionsOf(this.#name, context.getHandler()) ?? optionsOf(this.#name, context.getClass());
     if (own === undefined) return this.#guard;
     if (own === false) return undefined;
     let guard = this.#byOptions.get(own);

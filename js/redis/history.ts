@@ -28,13 +28,14 @@ interface Gathered {
   readonly at: number;
 }
 
-/** Writes the last denials of each key to a capped list in Redis: once a second, many of one key as one item. */
+/** Writes the last denials of each key to a capped list in Redis: at most once a second, many of one key as one item. */
 export class History {
   readonly #runner: Runner;
   readonly #prefix: string;
   readonly #length: number;
   #gathered = new Map<string, Gathered>();
   #timer: Timer | undefined;
+  #flushedAt = Number.NEGATIVE_INFINITY;
 
   /** `prefix` is that of the lists. */
   constructor(runner: Runner, prefix: string, length: number) {
@@ -49,9 +50,16 @@ export class History {
     const key = message.key as string;
     const before = this.#gathered.get(key);
     if (before === undefined && this.#gathered.size >= maxKeys) return;
-    this.#gathered.set(key, { message, times: (before?.times ?? 0) + 1, at: performance.now() });
+    const at = performance.now();
+    this.#gathered.set(key, { message, times: (before?.times ?? 0) + 1, at });
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => this.flush(), gathering) as Timer;
+    const wait = this.#flushedAt + gathering - at;
+    // At once after a time without denials: the client may quit before the limiter is disposed of.
+    if (wait <= 0) {
+      this.flush();
+      return;
+    }
+    this.#timer = setTimeout(() => this.flush(), wait) as Timer;
     // What was not written keeps no process alive.
     this.#timer.unref?.();
   }
@@ -60,6 +68,7 @@ export class History {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#flushedAt = performance.now();
     const gathered = this.#gathered;
     this.#gathered = new Map();
     if (this.#runner.unavailable() !== undefined) return;

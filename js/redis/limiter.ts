@@ -42,11 +42,15 @@ import { type Operation, type OperationFields, operationOf } from "./operation.t
 import { exceptionIn, OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
 import { type HitResult, Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
+import { warnOfSharing } from "./sharing.ts";
 import { type Counters, newCounters } from "./stats.ts";
 import type { RedisOptions, RedisStats } from "./types.ts";
 
 /** How old the last reply of Redis may be for a local denial, in milliseconds. */
 const maxDenialAge = 2_000;
+
+/** Whether the limiter that is being made shares its keys on purpose. */
+let isSibling = false;
 
 /** Returns a hit as entries have it: a cost of 1 is left out. */
 function hitText(costs: string, callText: string): string {
@@ -118,6 +122,7 @@ export class RedisLimiter implements AsyncLimiter {
     this.publisher = new AsyncPublisher("redis", heardBy(this.#history, onDecision), outage);
     const counters = this.#counters;
     this.#logs = new KeyLogs(replicas, keysPrefix(prefix, name), maxKeys, counters);
+    if (readOptions.name === undefined && !isSibling) warnOfSharing(client, prefix, replicas.policiesText);
     const { onError, fallback } = readOptions;
     const limiter =
       typeof fallback === "number" ? new RateLimiter(sharedPolicies(this.policies, fallback)) : fallback;
@@ -361,7 +366,12 @@ export class RedisLimiter implements AsyncLimiter {
    * @internal
    */
   sibling(policies: Policies): RedisLimiter {
-    return new RedisLimiter(policies, this.#options);
+    isSibling = true;
+    try {
+      return new RedisLimiter(policies, this.#options);
+    } finally {
+      isSibling = false;
+    }
   }
 
   /** Ends the limiter, and frees its memory once the operations under way have ended. The client stays connected. */

@@ -223,6 +223,28 @@ test("a setting that lets clients name their address is warned of, over Express 
   }
 });
 
+test("several guards have names, by which decorators choose one", async (t) => {
+  const key = () => "all";
+  const burst = new RateLimitGuard({ limiter: limiterOf(policyOf(2, "burst")), key }, "burst");
+  const daily = new RateLimitGuard({ limiter: limiterOf(policyOf(9, "daily")), key }, "daily");
+  const providers = [burst, daily].map((useValue) => ({ provide: APP_GUARD, useValue }));
+  const controller = controllerOf("", {
+    hello,
+    free: [RateLimit(false, "burst"), hello],
+    dear: [RateLimit({ cost: 5 }, "daily"), RateLimit(false, "burst"), hello],
+    // Of no guard that there is.
+    other: [RateLimit(false), hello],
+  });
+  const url = await serve(t, { controllers: [controller], providers });
+  const { headers } = await ask(`${url}/hello`);
+  assert.equal(headers["ratelimit-policy"], '"burst";q=2;w=60, "daily";q=9;w=60');
+  assert.deepEqual(await statuses(`${url}/free`, 2), [200, 200]);
+  assert.deepEqual(await statuses(`${url}/other`, 2), [200, 429]);
+  assert.deepEqual(await statuses(`${url}/dear`, 2), [200, 429]);
+  assert.throws(() => RateLimit(false, 5), { message: /^name: 5 is not accepted/ });
+  assert.throws(() => new RateLimitGuard({ policy: policyOf(1) }, null), { message: /^name: null/ });
+});
+
 test("the replies of Fastify get the headers and settle the charge", async (t) => {
   const limiter = limiterOf(policyOf(1));
   const guard = new RateLimitGuard({ limiter, charge: "failures", key: () => "a" });

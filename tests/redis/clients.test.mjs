@@ -172,3 +172,19 @@ describe("errors", () => {
     await assert.rejects(limiter.hit("a"), { code: "disposed" });
   });
 });
+
+test("two limiters without a name under other policies share their keys, which is warned of once", (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const [client, other] = [1, 2].map(() => ({ send: () => Promise.reject(new Error("down")) }));
+  const policy = (limit) => ({ algorithm: "fix_window", limit, scale: "1m" });
+  // Not of the same policies, of names, of prefixes, of clients, or of the plans of one limiter.
+  for (const options of [{ client }, { client }, { client: other }])
+    new RedisLimiter(policy(1), options).sibling(policy(7));
+  new RedisLimiter(policy(2), { client, name: "login" });
+  new RedisLimiter(policy(2), { client, prefix: "login:" });
+  assert.equal(warn.mock.callCount(), 0);
+  new RedisLimiter(policy(2), { client });
+  new RedisLimiter(policy(3), { client });
+  assert.equal(warn.mock.callCount(), 1);
+  assert.match(warn.mock.calls[0].arguments[0], /^tollgate: two RedisLimiters without a name share the keys/);
+});

@@ -32,11 +32,13 @@ test("denials of hits, reservations and several keys are kept, also those that n
   await limiter.peek("d", 99);
   const before = Date.now();
   limiter[Symbol.dispose]();
-  const [{ at, retryAfter, ...item }] = await kept(options, "a");
+  const [{ at, retryAfter, ...item }, first, ...others] = await kept(options, "a");
+  // The first is written at once, and the rest of that second together.
+  assert.deepEqual([first.times, others], [1, []]);
   assert.ok(Math.abs(at - before) < 60_000);
   assert.ok(retryAfter > 0 && retryAfter <= 86_400_000);
   assert.deepEqual(item, {
-    times: 4,
+    times: 3,
     operation: "hit",
     policy: "daily",
     count: 2,
@@ -80,14 +82,14 @@ test("the list of a key is capped, and written without being asked", async () =>
   );
 });
 
-test("a flood over many keys is written for a hundred of them", async () => {
+test("a flood over many keys is written for the first of them and a hundred more", async () => {
   const options = setting.options({ history: 10, onDecision: () => heard++ });
   let heard = 0;
   const limiter = new RedisLimiter({ algorithm: "fix_window", limit: 1, scale: "1d" }, options);
   await Promise.all(Array.from({ length: 300 }, (_, number) => limiter.hit(`key${number}`, 2)));
   limiter[Symbol.dispose]();
   const lists = await setting.redis.keys(`${options.prefix}history:*`);
-  assert.deepEqual([lists.length, heard], [100, 300]);
+  assert.deepEqual([lists.length, heard], [101, 300]);
 });
 
 test("without the option nothing is written, and decisions are not even listened to", async () => {
@@ -97,6 +99,19 @@ test("without the option nothing is written, and decisions are not even listened
   assert.equal(limiter.publisher.isHeard, false);
   limiter[Symbol.dispose]();
   assert.equal((await setting.redis.keys(`${options.prefix}*`)).length, 1);
+});
+
+test("a denial after a quiet time is kept also if the client quits first", async () => {
+  const options = setting.options({ client: setting.redis.duplicate(), history: 10 });
+  const limiter = new RedisLimiter(policies, options);
+  await limiter.hit("a", 2);
+  await limiter.hit("a");
+  await options.client.quit();
+  limiter[Symbol.dispose]();
+  assert.deepEqual(
+    (await kept(options, "a")).map(({ times, count }) => [times, count]),
+    [[1, 2]],
+  );
 });
 
 test("a Redis that does not take it breaks no decision", async () => {
