@@ -14,6 +14,7 @@ export type {
   OnDecision,
 } from "../events/messages.ts";
 export type { Decision, Key } from "../types.ts";
+export { sumOfMetrics } from "./combined.ts";
 export type { CountingLimiter } from "./limiters.ts";
 export type { Metrics, MetricsOptions } from "./metrics.ts";
 export type { NodeResponse, Reply } from "./respond.ts";

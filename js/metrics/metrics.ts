@@ -4,6 +4,7 @@ import { decisions, errors } from "../events/channels.ts";
 import type { DecisionMessage, ErrorMessage, OnDecision } from "../events/messages.ts";
 import { isInteger } from "../policy/durations.ts";
 import type { Key } from "../types.ts";
+import { prometheusText } from "./combined.ts";
 import { Counters, Histograms } from "./counters.ts";
 import { contentType, heading, labelValue, sample } from "./exposition.ts";
 import { type CountingLimiter, limitersText } from "./limiters.ts";
@@ -78,6 +79,11 @@ export class Metrics {
   /** Returns the metrics as OpenMetrics text. */
   text(): string {
     return `${this.#decisions.text()}${this.#durations.text()}${this.#errors.text()}${this.#topText()}${limitersText(this.#limiters)}# EOF\n`;
+  }
+
+  /** Returns them in the older text format of Prometheus, to append to the text of another library, such as prom-client. */
+  prometheusText(): string {
+    return prometheusText(this.text());
   }
 
   /** The media type of `text`. */
