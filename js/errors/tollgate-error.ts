@@ -31,7 +31,7 @@ export class TollgateError extends Error {
     return Function.prototype[Symbol.hasInstance].call(this, value);
   }
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: ErrorCode, message: string, options?: { readonly cause?: unknown }) {
     super(message, options);
     this.code = code;
   }
