@@ -1,4 +1,4 @@
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useRateLimit, useThrottle } from "tollgate/react";
 
 export function Search() {
@@ -6,12 +6,17 @@ export function Search() {
   const [headers, setHeaders] = useState();
   const { allowed, remaining, retryIn } = useRateLimit(headers);
   const throttle = useThrottle({ algorithm: "token_bucket", capacity: 2, refillRate: 1 });
+  const last = useRef();
 
   const search = useMemo(
     () =>
       throttle.wrap(
         async (text) => {
-          const response = await fetch(`/search?q=${encodeURIComponent(text)}`);
+          // An answer to "a" that comes after that to "ab" must not replace it.
+          last.current?.abort();
+          last.current = new AbortController();
+          const { signal } = last.current;
+          const response = await fetch(`/search?q=${encodeURIComponent(text)}`, { signal });
           setHeaders(response.headers);
           if (response.ok) setFound(await response.json());
         },
