@@ -1,4 +1,4 @@
-import type { Fields } from "./guard.ts";
+import type { Fields } from "./verdict.ts";
 
 /** Reads and writes the headers of a response. */
 export interface FieldAccess {

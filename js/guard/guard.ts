@@ -2,7 +2,6 @@ import { before } from "../deadline.ts";
 import { TollgateError } from "../errors/error.ts";
 import { listened } from "../events/listened.ts";
 import type { Outage } from "../events/outage.ts";
-import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import type { AddressRanges } from "../http/ranges.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key, Policies } from "../types.ts";
@@ -25,29 +24,8 @@ import {
 } from "./source.ts";
 import { Sources } from "./sources.ts";
 import type { Awaitable, ErrorVerdict, GuardLimiter, GuardOptions, LimitOptions } from "./types.ts";
+import { bodyOf, fieldsOf, invalidKey, none, passed, unanswered, type Verdict } from "./verdict.ts";
 import { Warnings, warnOnce } from "./warnings.ts";
-
-/** The headers of a response, by their names. */
-export type Fields = Readonly<Record<string, string>>;
-
-/** The decision of a guard about a request, with the response. */
-export interface Verdict {
-  /** Whether the request goes on. */
-  readonly passes: boolean;
-  /** The decision; undefined if the request was skipped or the limiter failed. */
-  readonly decision: Decision | undefined;
-  /** The headers of the response, whatever it is. */
-  readonly fields: Fields;
-  /** Status and body of the response to a request that does not go on. */
-  readonly status: 400 | 429 | 503;
-  readonly body: string;
-  /**
-   * To be called when the response has ended, with whether it was a success and a function that returns it; without
-   * arguments if it was cut short. Undefined if the charge does not depend on it. Returns a promise if the limiter is
-   * asynchronous.
-   */
-  readonly finish: ((isSuccess?: boolean, sent?: () => unknown) => unknown) | undefined;
-}
 
 /** The adapter of a framework. */
 export interface Adapter<Request> {
@@ -55,39 +33,6 @@ export interface Adapter<Request> {
   /** Reads the client of a request. `platform` is the server's further argument, if it has one. */
   client<Result>(request: Request, read: ReadClient<Result>, platform?: unknown): Result;
 }
-
-const none: Fields = {};
-const passed: Verdict = {
-  passes: true,
-  decision: undefined,
-  fields: none,
-  status: 429,
-  body: "",
-  finish: undefined,
-};
-const unanswered: Verdict = {
-  ...passed,
-  passes: false,
-  fields: { "Retry-After": "1" },
-  status: 503,
-  body: JSON.stringify({
-    type: "about:blank",
-    title: "The rate limiter did not respond",
-    status: 503,
-    reason: "error",
-  }),
-};
-
-const invalidKey: Verdict = {
-  ...passed,
-  passes: false,
-  status: 400,
-  body: JSON.stringify({
-    type: "about:blank",
-    title: "The request has an invalid key for its rate limit",
-    status: 400,
-  }),
-};
 
 const invalidKeys = new Warnings();
 const failedCalls = new Warnings();
@@ -343,19 +288,11 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     return {
       passes,
       decision,
-      fields: source === undefined ? none : this.#fields(decision, source),
+      fields: source === undefined ? none : fieldsOf(decision, source, this.options.headers),
       status: 429,
       body: passes ? "" : bodyOf(decision, source),
       finish: allowed && reservation !== undefined ? this.#finish(reservation) : undefined,
     };
-  }
-
-  #fields(decision: Decision, { policies, isInexact }: Source): Fields {
-    const { headers } = this.options;
-    if (headers === "none") return none;
-    const all = written(() => rateLimitHeaders(decision, policies, { legacy: headers === "legacy" })) ?? none;
-    if (!isInexact || !decision.allowed) return all;
-    return Object.fromEntries(Object.entries(all).filter(([name]) => /-(Policy|Limit)$/.test(name)));
   }
 
   /** Returns a function that closes a reservation once. A response that was cut short is charged. */
@@ -434,23 +371,6 @@ function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
   const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only|ban_only)/;
   return name === "TollgateError" && badInput.test(code ?? "");
-}
-
-const bodyOf = (decision: Decision, source: Source | undefined): string =>
-  (source && written(() => problemBody(decision, source.policies))) ??
-  JSON.stringify({ type: "about:blank", title: "Too many requests", status: 429 });
-
-/** Returns the result of `write`; undefined if it throws because a limiter elsewhere has other policies. */
-function written<Text>(write: () => Text): Text | undefined {
-  try {
-    return write();
-  } catch (error) {
-    warnOnce(
-      "policy",
-      `the limiter decides by other policies than those given, so there are no headers: ${error}`,
-    );
-    return undefined;
-  }
 }
 
 /** Closes a reservation. An error is only logged, since the request is finished. */

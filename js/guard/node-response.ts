@@ -1,5 +1,5 @@
 import { mergeFields } from "./fields.ts";
-import type { Verdict } from "./guard.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** The common part of Node's responses of HTTP/1 and HTTP/2. */
 export interface NodeResponse {

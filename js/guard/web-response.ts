@@ -1,5 +1,5 @@
 import { mergeFields } from "./fields.ts";
-import type { Fields, Verdict } from "./guard.ts";
+import type { Fields, Verdict } from "./verdict.ts";
 
 /** Returns the response with more headers: itself, or a copy if its headers are immutable. */
 export function withFields(response: Response, fields: Fields): Response {

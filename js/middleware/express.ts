@@ -6,10 +6,11 @@
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import { deliver, ignore } from "../guard/after.ts";
 import type { ReadClient } from "../guard/client.ts";
-import { Guard, type Verdict } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { deny, watch, writeFields } from "../guard/node-response.ts";
 import { warnOfExpressTrust } from "../guard/trust.ts";
 import type { GuardOptions } from "../guard/types.ts";
+import type { Verdict } from "../guard/verdict.ts";
 
 export type * from "../guard/types.ts";
 

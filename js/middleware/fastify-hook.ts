@@ -2,9 +2,10 @@ import type { HookHandlerDoneFunction as Done, FastifyReply, FastifyRequest } fr
 import { deliver, ignore } from "../guard/after.ts";
 import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
-import { Guard, type Verdict } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { watch } from "../guard/node-response.ts";
 import { warnOfFastifyTrust } from "../guard/trust.ts";
+import type { Verdict } from "../guard/verdict.ts";
 import { denialFields } from "../guard/web-response.ts";
 import type { RateLimitOptions } from "./fastify.ts";
 

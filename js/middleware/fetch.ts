@@ -5,10 +5,11 @@
 
 import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
-import { Guard, type Verdict } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
 import { clientOfPlatform, isContext, nodeResponseOf } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
+import type { Verdict } from "../guard/verdict.ts";
 import { denial, failure, withFields } from "../guard/web-response.ts";
 
 export type * from "../guard/types.ts";

@@ -7,10 +7,11 @@ import type { Context, Env, MiddlewareHandler, Next } from "hono";
 import { isPromise } from "../guard/after.ts";
 import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
-import { type Fields, Guard } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
 import { clientOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
+import type { Fields } from "../guard/verdict.ts";
 import { denialFields, failure, withFields } from "../guard/web-response.ts";
 
 export type * from "../guard/types.ts";

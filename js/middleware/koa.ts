@@ -6,9 +6,10 @@
 import type { Context, Middleware, Next } from "koa";
 import { isPromise } from "../guard/after.ts";
 import type { ReadClient } from "../guard/client.ts";
-import { type Fields, Guard } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
 import type { GuardOptions } from "../guard/types.ts";
+import type { Fields } from "../guard/verdict.ts";
 import { warnOnce } from "../guard/warnings.ts";
 import { denialFields } from "../guard/web-response.ts";
 

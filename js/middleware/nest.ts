@@ -7,12 +7,13 @@ import { type CanActivate, type ExecutionContext, HttpException, SetMetadata } f
 import type { ReadClient } from "../guard/client.ts";
 import { misplacedOption, wrongOption } from "../guard/errors.ts";
 import { mergeFields } from "../guard/fields.ts";
-import { Guard, type Verdict } from "../guard/guard.ts";
+import { Guard } from "../guard/guard.ts";
 import { type NodeResponse, watch, writeFields } from "../guard/node-response.ts";
 import { checkOwnOptions } from "../guard/options.ts";
 import { overridden } from "../guard/overridden.ts";
 import { warnOfExpressTrust, warnOfFastifyTrust } from "../guard/trust.ts";
 import type { GuardOptions } from "../guard/types.ts";
+import type { Verdict } from "../guard/verdict.ts";
 import { denialFields } from "../guard/web-response.ts";
 import type { Decision } from "../types.ts";
 
