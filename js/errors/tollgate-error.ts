@@ -3,6 +3,13 @@ import type { ErrorCode } from "./error.ts";
 /** The same in every copy of the package. */
 const brand: unique symbol = Symbol.for("tollgate.error");
 
+/** Whether a value is an error of any copy of the package: a program may have it as ES module and as CommonJS. */
+function isInstance(this: unknown, value: unknown): boolean {
+  if (this === TollgateError) return Object(value)[brand] === true;
+  // A class that extends it has instances of its own.
+  return Function.prototype[Symbol.hasInstance].call(this, value);
+}
+
 /**
  * An invalid argument, or a call that failed; never a denial. No state has changed when it is thrown.
  *
@@ -23,12 +30,9 @@ export class TollgateError extends Error {
   /** The kind of error, for programs. */
   readonly code: ErrorCode;
 
-  /** Returns true for errors of every copy of the package: one program may have it as ES module and as CommonJS. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: a class that extends this one has instances of its own.
-    if (this === TollgateError) return Object(value)[brand] === true;
-    // biome-ignore lint/complexity/noThisInStatic: as above.
-    return Function.prototype[Symbol.hasInstance].call(this, value);
+  static {
+    // Not a static method: where classes are compiled to functions, that would be an assignment to what cannot be assigned.
+    Object.defineProperty(TollgateError, Symbol.hasInstance, { value: isInstance });
   }
 
   constructor(code: ErrorCode, message: string, options?: { readonly cause?: unknown }) {
