@@ -320,6 +320,7 @@ export const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 const ofPackage = {
   "limiter/limiter": "tollgate",
   "limiter/ledger": "tollgate",
+  "limiter/hit-all": "tollgate",
   "http/headers": "tollgate",
   "http/address": "tollgate",
   "throttle/small/throttle": "tollgate/throttle",

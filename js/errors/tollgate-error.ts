@@ -1,14 +1,6 @@
 import type { ErrorCode } from "./error.ts";
 
-/** The same in every copy of the package. */
-const brand: unique symbol = Symbol.for("tollgate.error");
-
-/** Whether a value is an error of any copy of the package: a program may have it as ES module and as CommonJS. */
-function isInstance(this: unknown, value: unknown): boolean {
-  if (this === TollgateError) return Object(value)[brand] === true;
-  // A class that extends it has instances of its own.
-  return Function.prototype[Symbol.hasInstance].call(this, value);
-}
+const { [Symbol.hasInstance]: isInstance } = Function.prototype;
 
 /**
  * An invalid argument, or a call that failed; never a denial. No state has changed when it is thrown.
@@ -31,17 +23,20 @@ export class TollgateError extends Error {
   readonly code: ErrorCode;
 
   static {
-    // Not a static method: where classes are compiled to functions, that would be an assignment to what cannot be assigned.
-    Object.defineProperty(TollgateError, Symbol.hasInstance, { value: isInstance });
+    // By its name, since a program may have the package as ES module and as CommonJS. Not a static method: where classes are
+    // compiled to functions, that would be an assignment to what cannot be assigned.
+    Object.defineProperty(TollgateError, Symbol.hasInstance, {
+      value(this: unknown, found: unknown): boolean {
+        // A class that extends it has instances of its own.
+        return this === TollgateError
+          ? found instanceof Error && found.name === "TollgateError"
+          : isInstance.call(this, found);
+      },
+    });
   }
 
   constructor(code: ErrorCode, message: string, options?: { readonly cause?: unknown }) {
     super(message, options);
     this.code = code;
-  }
-
-  /** @internal */
-  get [brand](): true {
-    return true;
   }
 }

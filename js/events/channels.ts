@@ -24,9 +24,8 @@ const { EdgeRuntime, process } = globalThis as Platform;
 const module =
   EdgeRuntime === undefined ? process?.getBuiltinModule?.("node:diagnostics_channel") : undefined;
 
-/** The channel on which Fastify tells of each app that is made; `undefined` where there are no channels. */
-export const fastifyApps: Channel<{ readonly fastify: object }> | undefined =
-  module?.channel("fastify.initialization");
+/** Returns a channel; `undefined` where there are none. */
+export const channel = <Message>(name: string): Channel<Message> | undefined => module?.channel(name);
 
 /** The channel of decisions; `undefined` where there are no channels. */
 export const decisions: Channel<DecisionMessage> | undefined = module?.channel("tollgate:decision");

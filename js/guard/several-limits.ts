@@ -2,11 +2,9 @@
 
 import { takenCaller } from "../events/caller.ts";
 import { hitAll } from "../limiter/hit-all.ts";
-import { hitAllElsewhere, type Undoing } from "../limiter/hit-all-elsewhere.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
-import { byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
+import type { AllHits, HitOf } from "../limiter/several-keys.ts";
 import { isRecord } from "../policy/costs.ts";
-import { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, Key, Policy } from "../types.ts";
 import { after, isPromise } from "./after.ts";
 import { checkCosts } from "./costs.ts";
@@ -19,6 +17,11 @@ export interface Limit<Request> extends Pick<LimitOptions<Request>, "key"> {
   readonly limiter: GuardLimiter & { readonly policies: readonly Policy[] };
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
   readonly source: Source;
+}
+
+/** A limiter outside the process, which decides over several keys with others. */
+interface Elsewhere {
+  hitAll(hits: readonly object[]): Promise<AllHits>;
 }
 
 /** A key and its cost. */
@@ -41,7 +44,7 @@ export function readLimits<Request>(options: {
   if (!Array.isArray(limits) || limits.length === 0)
     throw wrongOption("limits", limits, "a list such as [{ key, policy }, { key, policy }]");
   const read = limits.map(readLimit<Request>);
-  checkNames(read.flatMap(({ limiter }) => ReadPolicies.of(limiter.policies).names));
+  checkNames(read.flatMap(({ limiter }) => RateLimiter.read(limiter.policies).names));
   if (new Set(read.map(({ limiter }) => isInMemory(limiter))).size > 1)
     throw misplacedOption(
       "limiter",
@@ -84,7 +87,7 @@ function readLimiter(
   if (policy !== undefined)
     throw misplacedOption("policy", "beside a limiter that has its own", "one of them");
   const { policies } = given;
-  if (policies === undefined || !(isInMemory(given) || "hitUndoable" in given))
+  if (policies === undefined || !(isInMemory(given) || "hitAll" in given))
     throw wrongOption("limiter", given, "a RateLimiter, RedisLimiter or StoreLimiter");
   return given as Limit<never>["limiter"];
 }
@@ -110,7 +113,7 @@ export function sourceOfLimits<Request>(
       takenCaller();
       const decided = isInMemory(limiter)
         ? hitAll(hits as unknown as readonly HitOf<RateLimiter>[])
-        : hitAllElsewhere(hits as unknown as readonly HitOf<Undoing, string>[], byOwnPolicies as never);
+        : (limiter as unknown as Elsewhere).hitAll(hits);
       return after(decided, ({ decisions }) => merged(decisions));
     },
     reserve: () => reservedAll(limits, keys),
@@ -133,7 +136,7 @@ function reservedAll<Request>(
     Promise.all(all.filter(({ decision }) => decision.allowed).map(({ cancel }) => cancel()));
   const finished = (all: readonly SettleableDecision[]): SettleableDecision => {
     const decision = merged(all.map(({ decision }) => decision));
-    const namesOf = (at: number) => ReadPolicies.of((limits[at] as Limit<Request>).limiter.policies).names;
+    const namesOf = (at: number) => RateLimiter.read((limits[at] as Limit<Request>).limiter.policies).names;
     const one: SettleableDecision = {
       decision,
       settle: (used) =>

@@ -5,7 +5,7 @@ import { type AllHits, checkLimiter, type HitOf, publishAll, type Summing, summe
 import { type UndoableHit, undoHit } from "./undo.ts";
 
 /** The part of a limiter elsewhere that a decision over several keys needs. */
-export interface Undoing {
+interface Undoing {
   readonly publisher?: Publisher;
   hitUndoable(key: string, cost: Costs | undefined, policies: Policies | undefined): Promise<UndoableHit>;
 }

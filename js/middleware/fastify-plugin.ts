@@ -1,5 +1,5 @@
 import type { HookHandlerDoneFunction as Done, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { fastifyApps } from "../events/channels.ts";
+import { channel } from "../events/channels.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { overridden } from "../guard/overridden.ts";
 import type { RateLimitConfig, RateLimitHook, RateLimitOptions, RateLimitPluginOptions } from "./fastify.ts";
@@ -22,7 +22,9 @@ interface Route {
 
 // A plugin that is not awaited is loaded after the routes that follow it, and Fastify tells it nothing of those. So they are
 // recorded from the start of each app that is made after this module was loaded.
-fastifyApps?.subscribe((message) => {
+/** On which Fastify tells of each app that is made. */
+const apps = channel<{ readonly fastify: object }>("fastify.initialization");
+apps?.subscribe((message) => {
   const fastify = message.fastify as Marked;
   const all: Route[] = [];
   fastify[routes] = all;

@@ -6,8 +6,10 @@ import type { OnDecision } from "../events/messages.ts";
 import { outageOf } from "../events/outage.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
+import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
+import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
 import type { UndoableHit } from "../limiter/undo.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
@@ -199,6 +201,14 @@ export class RedisLimiter implements AsyncLimiter {
       this.publisher.without(made.decision, error);
       return made;
     }
+  }
+
+  /**
+   * Decides over several keys, of this limiter and others outside the process.
+   * @internal
+   */
+  hitAll(hits: readonly HitOf<RedisLimiter, string>[]): Promise<AllHits> {
+    return hitAllElsewhere<RedisLimiter>(hits, byOwnPolicies);
   }
 
   /** Returns what a hit would return. Changes no state. */

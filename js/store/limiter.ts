@@ -7,7 +7,9 @@ import { AsyncPublisher } from "../events/async-publisher.ts";
 import { outageOf } from "../events/outage.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
+import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
 import { Ledger, type LedgerHit, type LedgerReservation } from "../limiter/ledger.ts";
+import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
 import type { UndoableHit } from "../limiter/undo.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds } from "../policy/durations.ts";
@@ -134,6 +136,14 @@ export class StoreLimiter implements AsyncLimiter {
       this.publisher.without(made.decision, error);
       return made;
     }
+  }
+
+  /**
+   * Decides over several keys, of this limiter and others outside the process.
+   * @internal
+   */
+  hitAll(hits: readonly HitOf<StoreLimiter, string>[]): Promise<AllHits> {
+    return hitAllElsewhere<StoreLimiter>(hits, byOwnPolicies);
   }
 
   /** Returns what a hit would return. Changes no state. */
