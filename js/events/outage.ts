@@ -9,6 +9,9 @@ type Timer = ReturnType<typeof setInterval> & { unref?(): unknown };
 /** How often an outage is looked at, in milliseconds. It has ended if there was no failure since the last look. */
 const look = 1_000;
 
+/** After how long without a look the timer is gone, in milliseconds. */
+const mostUnlooked = 120_000;
+
 /** After how many of these another line is logged. */
 const looksPerLine = 60;
 
@@ -16,6 +19,8 @@ const looksPerLine = 60;
 export class Outage {
   readonly #store: string;
   #timer: Timer | undefined;
+  /** When it was looked at last, in milliseconds. */
+  #lookedAt = 0;
   /** How many looks there were since it began. */
   #looks = 0;
   /** Decisions that were made without the store since the last line, and since it began. */
@@ -32,11 +37,15 @@ export class Outage {
 
   /** Notes that a decision was made without the store, because of an error. */
   failed(error: unknown, how: WithoutStore): void {
+    const now = Date.now();
+    // A Worker drops the timers of a request that has ended.
+    if (this.#timer !== undefined && now - this.#lookedAt > mostUnlooked) this.#reset();
     this.#hasFailed = true;
     this.#isBack = false;
     this.#all[how]++;
     this.#lately[how]++;
     if (this.#timer !== undefined) return;
+    this.#lookedAt = now;
     this.#timer = setInterval(() => this.#look(), look) as Timer;
     this.#timer.unref?.();
     const by = how === "fallback" ? how : `onError: "${how}"`;
@@ -51,6 +60,7 @@ export class Outage {
 
   #look(): void {
     this.#looks++;
+    this.#lookedAt = Date.now();
     if (this.#isBack && !this.#hasFailed) this.#end();
     else if (this.#looks % looksPerLine === 0) {
       this.#log(
@@ -63,6 +73,10 @@ export class Outage {
 
   #end(): void {
     this.#log(`${this.#store} responds again; decided without it in ${this.#looks} s: ${inWords(this.#all)}`);
+    this.#reset();
+  }
+
+  #reset(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
     this.#looks = 0;

@@ -89,6 +89,20 @@ test("a store that fails now and then is one outage until it responds for a seco
   ]);
 });
 
+test("where timers end with a request, as in a Worker, a later outage is logged all the same", async (t) => {
+  const log = logged(t);
+  const { store } = failing();
+  const limiter = new StoreLimiter(policy, { store, onError: "allow" });
+  await limiter.hit("a");
+  t.mock.timers.reset();
+  const { now } = Date;
+  const later = now() + 130_000;
+  t.mock.method(Date, "now", () => later);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  await limiter.hit("a");
+  assert.equal(log.lines().filter((line) => begins.test(line)).length, 2);
+});
+
 test("metrics and listeners of the channel take no line away, and limiters on one store share them", async (t) => {
   const log = logged(t);
   const counting = metrics({});
