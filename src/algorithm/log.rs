@@ -37,6 +37,8 @@ pub(crate) struct Log {
     /// The time of the newest entry; 0 if there is none.
     newest: u64,
     pub(crate) total: u64,
+    /// The time of the newest hit that was dropped while it counted; 0 if there is none.
+    pub(crate) lost: u64,
     /// The index of the oldest entry's first word.
     first: u32,
     /// The number of words in use.
@@ -59,7 +61,7 @@ impl Default for Log {
 
 impl Log {
     pub(crate) const EMPTY: Self =
-        Self { newest: 0, total: 0, first: 0, len: 0, ring: Vec::new(), fronted: 0, front: [0; FRONT] };
+        Self { newest: 0, total: 0, lost: 0, first: 0, len: 0, ring: Vec::new(), fronted: 0, front: [0; FRONT] };
 
     /// Returns a copy.
     pub(crate) fn try_clone(&self) -> Result<Self, OutOfMemory> {
@@ -128,7 +130,7 @@ impl Log {
         self.first = self.place(words) as u32;
         self.len -= words;
         if self.len == 0 {
-            (self.first, self.newest) = (0, 0);
+            (self.first, self.newest, self.lost) = (0, 0, 0);
         }
         if words < self.fronted {
             self.fronted -= words;
@@ -248,6 +250,8 @@ impl Log {
             self.write(at, left);
         }
         self.newest = self.last_time();
+        // One that is as if never used has no times.
+        self.lost = self.lost.min(self.newest);
         self.total -= taken;
         taken
     }
@@ -271,6 +275,7 @@ impl Log {
             at += hits.words();
         }
         self.newest = self.newest.saturating_sub(shift);
+        self.lost = self.lost.saturating_sub(shift);
         // Entries of one millisecond are one entry.
         while let Some(first) = self.entry(0)
             && let Some(second) = self.entry(first.words())

@@ -56,19 +56,23 @@ impl SlidingWindow {
         Self { keep: self.keep.max(call.limit), ..*call }
     }
 
-    /// Drops the oldest hits until the sum is at most `most`.
-    fn trim(log: &mut Log, most: u64) {
+    /// Drops the oldest hits until the sum is at most `most`. Returns the time of the newest that was dropped; 0 if none was.
+    fn trim(log: &mut Log, most: u64) -> u64 {
         let mut excess = log.total.saturating_sub(most);
+        let mut newest = 0;
         log.total -= excess;
         while excess > 0
             && let Some(oldest) = log.entry(0)
         {
+            newest = oldest.time;
             if oldest.cost > excess {
-                return log.replace_oldest(oldest.words(), Hits { cost: oldest.cost - excess, ..oldest });
+                log.replace_oldest(oldest.words(), Hits { cost: oldest.cost - excess, ..oldest });
+                break;
             }
             excess -= oldest.cost;
             log.forget(oldest.words());
         }
+        newest
     }
 
     /// Makes room for `added` words after `dropped` words were dropped. Trimming keeps a log within `most` words, since
@@ -87,7 +91,7 @@ impl SlidingWindow {
     fn add(log: &mut Log, time: u64, cost: u64, most: u64) {
         let cost = cost.min(most);
         if log.total + cost > most {
-            Self::trim(log, most - cost);
+            log.lost = Self::trim(log, most - cost);
         }
         log.push(Hits { time, cost });
         log.total += cost;
@@ -218,8 +222,8 @@ impl Algorithm for SlidingWindow {
     /// oldest, has dropped the hit instead of others.
     fn undo(&self, log: &mut Log, cost: u64, charge: Charge, now: u64) -> u64 {
         let view = self.view(log, now);
-        // In a log that is as long as it can be, others' hits may have been dropped for this one.
-        if view.shift > 0 || view.total >= self.most() {
+        // Others' hits that still count may have been dropped for this one.
+        if view.shift > 0 || log.lost > 0 && log.lost + self.scale > view.at {
             return 0;
         }
         let mut at = view.skip;
@@ -315,7 +319,8 @@ impl Algorithm for SlidingWindow {
             push(hits.cost as i64)?;
             (at, last) = (at + hits.words(), hits.time);
         }
-        Ok(())
+        // Few logs ever dropped a hit that counts.
+        if log.lost > 0 { push(log.lost as i64) } else { Ok(()) }
     }
 
     /// Reads a log. All hits are kept, since the limit may change back.
@@ -337,7 +342,14 @@ impl Algorithm for SlidingWindow {
             time += since;
             Self::add(log, time as u64, cost as u64, most);
         }
-        Ok(rest.is_empty())
+        match *rest {
+            [] => Ok(true),
+            [lost] => {
+                log.lost = lost as u64;
+                Ok(lost > 0 && lost <= time)
+            }
+            _ => Ok(false),
+        }
     }
 }
 
@@ -378,6 +390,31 @@ mod tests {
         assert_eq!(log.act(Act::Charge(96), 990).count, 100);
         assert_eq!(log.act(Act::Refund(97), 990).count, 3);
         assert_eq!(log.act(Act::Charge(MAX), 990).count, 1_001);
+    }
+
+    #[test]
+    fn an_undo_gives_back_while_no_hit_that_counts_was_dropped_for_it() {
+        let charge = |at| Charge { at, beside: 0 };
+        let window = three();
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(window), 0);
+        log.act(Act::Hit(1), 100);
+        log.act(Act::Hit(2), 200);
+        // A denied hit that counts, for which nothing is dropped yet.
+        log.act(Act::Count(1), 300);
+        assert_eq!(window.undo(&mut log.logs[0].clone(), 2, charge(200), 300), 2);
+        // This one takes the place of another's hit, which counts until 1,100.
+        log.act(Act::Count(1), 400);
+        for now in [400, 1_099] {
+            assert_eq!(window.undo(&mut log.logs[0].clone(), 2, charge(200), now), 0);
+        }
+        let mut again = Key::new(AnyAlgorithm::SlidingWindow(window), 0);
+        assert!(again.import(&log.export()));
+        assert_eq!(window.undo(&mut again.logs[0].clone(), 2, charge(200), 1_099), 0);
+        assert_eq!(window.undo(&mut again.logs[0], 2, charge(200), 1_100), 2);
+        // An empty log is as one that was never used.
+        log.act(Act::Refund(4), 400);
+        assert_eq!(log.export(), []);
+        assert!(Key::new(AnyAlgorithm::SlidingWindow(window), 0).import(&log.export()));
     }
 
     #[test]

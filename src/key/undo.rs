@@ -16,7 +16,7 @@ use crate::key::open_reservations::{Bits, FREE, Open, Reserved};
 use crate::key::operate::KeyMut;
 use crate::number::{MAX, from_base_36, push_base_36};
 use crate::policy::costs::PositionCosts;
-use crate::{Denied, Error, Expected};
+use crate::{Error, Expected};
 
 /// How long after a hit it can be undone, in milliseconds.
 pub const MAX_UNDO: u64 = 10_000;
@@ -177,12 +177,8 @@ impl KeyMut<'_> {
         let charge = self.extra.open.charge_of(id);
         let mut most = 0;
         for (position, algorithm) in self.algorithms.iter().enumerate() {
-            // A full log of denied hits has dropped others' hits for this one.
-            let is_bounded = self.policy_states.denied() == Denied::Count;
-            if !(is_bounded && matches!(algorithm, AnyAlgorithm::SlidingWindow(_))) {
-                let own = self.entry.from(self.policy_states.place(position));
-                most = most.max(algorithm.undo(own, costs.at(position), charge, now));
-            }
+            let own = self.entry.from(self.policy_states.place(position));
+            most = most.max(algorithm.undo(own, costs.at(position), charge, now));
         }
         if most > 0 {
             self.extra.open.remember(id, now, policies);

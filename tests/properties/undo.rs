@@ -46,10 +46,7 @@ struct Worlds {
 
 impl Worlds {
     fn new(spec: &Spec) -> Self {
-        // A log that counts denied hits gives nothing back: it drops hits for them.
-        let denied = if spec.kind == SlidingWindow { Denied::Free } else { spec.denied };
-        let spec = Spec { denied, ..spec.clone() };
-        Self { ledger: spec.ledger(), spec, charged: Vec::new(), ids: Vec::new() }
+        Self { ledger: spec.ledger(), spec: spec.clone(), charged: Vec::new(), ids: Vec::new() }
     }
 
     fn charge(&mut self, at: u64, cost: u64, id: Option<HitId>) {
