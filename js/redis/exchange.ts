@@ -1,4 +1,4 @@
-import { inWords, type TollgateError } from "../errors/error.ts";
+import { inWords, TollgateError } from "../errors/error.ts";
 import type { Outage } from "../events/outage.ts";
 import { replay } from "../wasm/generated.ts";
 import type { Breaker } from "./breaker.ts";
@@ -6,7 +6,7 @@ import { Call } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
-import { rejectedOperation, stateLost, unanswered, unreadableValue } from "./errors.ts";
+import { stateLost, unanswered, unreadableValue } from "./errors.ts";
 import type { KeyLog } from "./key-log.ts";
 import { LogReader } from "./log-reader.ts";
 import { Message } from "./message.ts";
@@ -236,8 +236,8 @@ export class Exchange {
     const { writes, reads } = call.batch;
     const results = call.results as readonly Result[];
     let index = 0;
-    for (const operation of writes) settle(operation, results[index++]);
-    for (const operation of reads) settle(operation, results[index++]);
+    for (const operation of writes) settle(operation, results[index++] as Result);
+    for (const operation of reads) settle(operation, results[index++] as Result);
     this.#end(call);
   }
 
@@ -272,6 +272,6 @@ export class Exchange {
 }
 
 function settle(operation: Operation, result: Result): void {
-  if (result === undefined) operation.reject(rejectedOperation());
+  if (result instanceof TollgateError) operation.reject(result);
   else operation.resolve(result);
 }

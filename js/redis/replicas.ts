@@ -1,11 +1,12 @@
 import { share, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
 import { TollgateError } from "../errors/error.ts";
+import { noRoom } from "../limiter/stored-states.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
-import { reasons, replay, verdict } from "../wasm/generated.ts";
+import { reasons, replay, status, verdict } from "../wasm/generated.ts";
 import { instanceOf, isLost } from "../wasm/wasm-module.ts";
-import { disposed, stateLost } from "./errors.ts";
+import { disposed, rejectedOperation, stateLost } from "./errors.ts";
 import type { Operation, Read } from "./operation.ts";
 import { redisModule, run } from "./wasm.ts";
 
@@ -35,8 +36,8 @@ export interface HitResult {
 /** The outcome of closing a reservation, or the new end of one that was extended. */
 type Closing = Settlement | number;
 
-/** The result of a replayed operation; `undefined` if the operation was rejected. */
-export type Result = Decision | number | HitResult | Reserved | Closing | Numbers | undefined;
+/** The result of a replayed operation, or why the operation was rejected. */
+export type Result = Decision | number | HitResult | Reserved | Closing | Numbers | TollgateError;
 
 const encoder = new TextEncoder();
 
@@ -276,9 +277,10 @@ export class Replicas {
     // Last, since creating a text may grow the memory and detach `numbers`.
     if (hasTexts)
       for (const [index, { kind }] of operations.entries())
-        if (hasText(kind) && results[index] !== undefined) {
+        if (hasText(kind) && !(results[index] instanceof TollgateError)) {
           const text = this.#text(start + index);
-          results[index] = kind === "y" ? { decision: results[index] as Decision, id: text } : text;
+          results[index] =
+            kind === "y" ? { decision: results[index] as Decision, id: text } : (text as Numbers);
         }
     return results;
   }
@@ -290,7 +292,7 @@ export class Replicas {
 
   #result(kind: Operation["kind"], numbers: Float64Array, at: number): Result {
     const result = this.#parsed(numbers, at);
-    if (result === undefined) return undefined;
+    if (result instanceof TollgateError) return result;
     const end = numbers[at + 8] as number;
     if (kind === "v") return { decision: result as Decision, end };
     if (kind !== "t" && kind !== "x") return result;
@@ -304,11 +306,12 @@ export class Replicas {
     return this.#numbers;
   }
 
-  /** Parses a decision or a number; `undefined` if the operation was rejected. */
-  #parsed(numbers: Float64Array, at: number): Decision | number | undefined {
+  /** Parses a decision or a number, or why the operation was rejected. */
+  #parsed(numbers: Float64Array, at: number): Decision | number | TollgateError {
     const kind = numbers[at];
-    if (kind === kinds.number) return numbers[at + 1];
-    if (kind === kinds.rejected) return undefined;
+    if (kind === kinds.number) return numbers[at + 1] as number;
+    if (kind === kinds.rejected) return rejectedOperation();
+    if (kind === kinds.manyRows) return noRoom(status.manyRows);
     const isAllowed = kind === verdict.allowed;
     const decision = {
       allowed: isAllowed,

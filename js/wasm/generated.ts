@@ -49,7 +49,7 @@ export const resultOffsets = { floats: 0, integers: 48, moved: 80, list: 84, han
 export const replay = {
   status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
   reading: { peek: 0, get: 1, expiresAt: 2, exception: 3 },
-  kind: { number: 8, rejected: 9 },
+  kind: { number: 8, rejected: 9, manyRows: 10 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
   numbersPerOutcome: 3,

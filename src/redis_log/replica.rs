@@ -10,7 +10,7 @@ use super::entry::{self, Amounts, Entry, Fields, Named, Op, Tag};
 use super::lines::{Charged, Lines};
 use super::policy_set::PolicySet;
 use super::policy_sets::{CallRules, PolicySets};
-use super::result::Results;
+use super::result::{Rejected, Results};
 use super::text::Cursor;
 use super::value_sets::ValueSets;
 use crate::growth::{OutOfMemory, push};
@@ -194,7 +194,7 @@ impl Replica {
             let cost = charged.at(position).min(limit) as i64;
             if is_highest && cost > 0 {
                 // A limit of concurrency counts only what is open.
-                none_if_rejected(self.ledger.perform(&KeyOp::Inc { position, cost }, None, self.stamp))?;
+                unless_rejected(self.ledger.perform(&KeyOp::Inc { position, cost }, None, self.stamp))?.ok();
             }
         }
         Ok(())
@@ -304,15 +304,17 @@ impl Replica {
     ) -> Result<(), ReplayError> {
         let was_used = matches!(op, KeyOp::Reset { .. }) && self.ledger.expires_at(now)? > 0;
         let result = match rules {
-            CallRules::Default => none_if_rejected(self.ledger.perform(op, None, now))?,
-            CallRules::Own(algorithms) => none_if_rejected(self.ledger.perform(op, Some(algorithms), now))?,
-            CallRules::Mismatch => None,
+            CallRules::Default => unless_rejected(self.ledger.perform(op, None, now))?,
+            CallRules::Own(algorithms) => unless_rejected(self.ledger.perform(op, Some(algorithms), now))?,
+            CallRules::Mismatch => Err(Rejected::Unfit),
         };
-        if let Some(Applied { answer, .. }) = &result {
+        if let Ok(Applied { answer, .. }) = &result {
             self.charge(op, answer, now)?;
         }
-        add_result(results, result, |results, Applied { answer, .. }| match (op, answer) {
-            (KeyOp::Reset { .. }, _) => results.push_number(was_used.into()),
+        let has_open = self.ledger.has_open();
+        add_result(results, result, |results, Applied { answer, changed, .. }| match (op, answer) {
+            // Rows of other policies and an exception stay.
+            (KeyOp::Reset { .. }, _) => results.push_number((was_used && (changed || has_open)).into()),
             (KeyOp::Extend { id, ttl }, Answer::Settled(settlement)) => {
                 results.push_settlement(settlement, id.end().max(now + ttl))
             }
@@ -353,14 +355,19 @@ impl Replica {
         Ok(CallRules::new(&*self.value_sets.named(named, sets, now)?, &self.ledger))
     }
 
-    /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended; `None` if it was rejected.
-    pub(super) fn except(&mut self, fields: Fields<'_>, until: u64, now: u64) -> Result<Option<u64>, ReplayError> {
+    /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended, or why it was rejected.
+    pub(super) fn except(
+        &mut self,
+        fields: Fields<'_>,
+        until: u64,
+        now: u64,
+    ) -> Result<Result<u64, Rejected>, ReplayError> {
         let numbers = fields.numbers(self.set.policies.len(), self.ledger.decision_name()?, (until, now))?;
         if numbers.is_empty() {
-            return none_if_rejected(self.ledger.lift_exception(now));
+            return unless_rejected(self.ledger.lift_exception(now));
         }
         let exceptions = Exceptions::from_flat(&numbers)?.ok_or(ReplayError::Malformed)?;
-        none_if_rejected(self.ledger.replace_exceptions(exceptions))
+        unless_rejected(self.ledger.replace_exceptions(exceptions))
     }
 
     /// Adds the result of an operation that only reads, under the limiter's own policies.
@@ -387,7 +394,7 @@ impl Replica {
                 let algorithms = match call_policies.map_or(CallRules::Default, |set| CallRules::new(&set, ledger)) {
                     CallRules::Default => None,
                     CallRules::Own(algorithms) => Some(algorithms),
-                    CallRules::Mismatch => return Ok(results.push_rejected()?),
+                    CallRules::Mismatch => return Ok(results.push_rejected(Rejected::Unfit)?),
                 };
                 results.push_decision(&ledger.peek(&costs, algorithms.as_deref(), now)?)?;
             }
@@ -443,25 +450,26 @@ impl Replica {
     }
 }
 
-/// Adds the result of an operation, or that it was rejected. Results are `None` for the entries of others.
+/// Adds the result of an operation, or why it was rejected. Results are `None` for the entries of others.
 fn add_result<T>(
     results: &mut Option<&mut Results>,
-    result: Option<T>,
+    result: Result<T, Rejected>,
     push: impl FnOnce(&mut Results, T) -> Result<(), OutOfMemory>,
 ) -> Result<(), ReplayError> {
     let Some(results) = results else { return Ok(()) };
     match result {
-        Some(result) => Ok(push(results, result)?),
-        None => Ok(results.push_rejected()?),
+        Ok(result) => Ok(push(results, result)?),
+        Err(rejected) => Ok(results.push_rejected(rejected)?),
     }
 }
 
-/// Returns `None` for an operation that was rejected, which changes no state and happens in every process alike. Only a lack
-/// of memory is an error, since other processes may have enough.
-fn none_if_rejected<T>(result: Result<T, Error>) -> Result<Option<T>, ReplayError> {
+/// Returns why an operation was rejected, which changes no state and happens in every process alike. Only a lack of memory
+/// is an error, since other processes may have enough.
+fn unless_rejected<T>(result: Result<T, Error>) -> Result<Result<T, Rejected>, ReplayError> {
     match result {
-        Ok(result) => Ok(Some(result)),
+        Ok(result) => Ok(Ok(result)),
         Err(error) if error == OutOfMemory.into() => Err(ReplayError::OutOfMemory),
-        Err(_) => Ok(None),
+        Err(Error::ManyRows { .. }) => Ok(Err(Rejected::ManyRows)),
+        Err(_) => Ok(Err(Rejected::Unfit)),
     }
 }

@@ -21,6 +21,17 @@ pub mod kind {
     pub const NUMBER: u8 = 8;
     /// The operation was rejected.
     pub const REJECTED: u8 = 9;
+    /// The operation was rejected, since the key has as many rows as it may.
+    pub const MANY_ROWS: u8 = 10;
+}
+
+/// Why the ledger rejected an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rejected {
+    /// It does not fit the policies in force.
+    Unfit,
+    /// The key has as many rows as it may.
+    ManyRows,
 }
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
@@ -168,8 +179,12 @@ impl Results {
     }
 
     /// Adds the result of an operation that the ledger rejected.
-    pub(super) fn push_rejected(&mut self) -> Result<(), OutOfMemory> {
-        self.push([kind::REJECTED.into(), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    pub(super) fn push_rejected(&mut self, rejected: Rejected) -> Result<(), OutOfMemory> {
+        let kind = match rejected {
+            Rejected::Unfit => kind::REJECTED,
+            Rejected::ManyRows => kind::MANY_ROWS,
+        };
+        self.push([kind.into(), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     }
 
     fn push(&mut self, result: [f64; NUMBERS_PER_RESULT]) -> Result<(), OutOfMemory> {

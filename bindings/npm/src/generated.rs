@@ -182,7 +182,11 @@ fn replay() -> Constant {
         ),
         (
             "kind",
-            numbers(&[("number", redis_log::kind::NUMBER.into()), ("rejected", redis_log::kind::REJECTED.into())]),
+            numbers(&[
+                ("number", redis_log::kind::NUMBER.into()),
+                ("rejected", redis_log::kind::REJECTED.into()),
+                ("manyRows", redis_log::kind::MANY_ROWS.into()),
+            ]),
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
         ("numbersPerResult", format!("{}", redis_log::NUMBERS_PER_RESULT)),
