@@ -7,7 +7,7 @@ export { type PolicyName, Tollgate } from "./api/entrypoint.ts";
 export { type ResetOptions, RuleTarget } from "./api/rule-target.ts";
 export type { TollgateEnv } from "./env.ts";
 export type { Admission } from "./object/admission.ts";
-export type { ErrorInfo, Reserved } from "./object/decision.ts";
+export type { ErrorInfo, Reserved, UndoableHit } from "./object/decision.ts";
 export { type Counted, type Operation, RateLimiterObject } from "./object/object.ts";
 
 /** The Worker's handlers: a plain object, since a class costs a third of the requests per second. */

@@ -7,7 +7,7 @@ use crate::cloudflare::error::LimitsError;
 use crate::cloudflare::protocol::message::{Amount, Message, Question};
 use crate::cloudflare::protocol::wire;
 use crate::{
-    Costs, Decision, Error, Exception, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value,
+    Costs, Decision, Error, Exception, HitId, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value,
     check_key, problem_body, rate_limit_headers,
 };
 
@@ -88,6 +88,46 @@ impl Limits {
     /// As for [`hit`](Self::hit), and if a name in the costs is not that of a policy.
     pub async fn hit_costs(&self, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
         self.decision("hit", key, costs).await
+    }
+
+    /// The same as [`hit_costs`](Self::hit_costs) for one of several keys that are charged together or not at all. Returns the
+    /// decision, and an id with which [`undo`](Self::undo) undoes the hit; none if it charged nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(limits: tollgate::cloudflare::Limits) -> worker::Result<()> {
+    /// let (user, hit) = limits.hit_undoable("user:42", 1.into()).await?;
+    /// if user.allowed && !limits.hit("team:7", 1).await?.allowed && let Some(hit) = hit {
+    ///     limits.undo("user:42", &hit, 1.into()).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit_costs`](Self::hit_costs).
+    pub async fn hit_undoable(&self, key: &str, costs: Costs<'_>) -> Result<(Decision, Option<HitId>), LimitsError> {
+        match self.send(key, Question { undoable: true, ..self.question("hit", Some(costs)) }).await? {
+            Message::Undoable { decision, id } => {
+                let decision = decision.under(&self.policies).ok_or_else(unexpected)?;
+                Ok((decision, id.map(|id| id.parse::<HitId>()).transpose()?))
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Undoes a hit of these costs within [`MAX_UNDO`](crate::MAX_UNDO), once: gives back what of it still counts. Returns
+    /// whether anything was given back. To repeat it, since no reply came, gives back nothing more.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit_costs`](Self::hit_costs).
+    pub async fn undo(&self, key: &str, id: &HitId, costs: Costs<'_>) -> Result<bool, LimitsError> {
+        let id = Some(id.to_string().into());
+        match self.send(key, Question { id, ..self.question("undo", Some(costs)) }).await? {
+            Message::Undone(given) => Ok(given > 0),
+            _ => Err(unexpected()),
+        }
     }
 
     /// Returns what [`hit`](Self::hit) would return. Changes no state.

@@ -29,7 +29,15 @@ import {
   keyField,
   policyNames,
 } from "../object/checks.ts";
-import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "../object/decision.ts";
+import {
+  type Answer,
+  type ErrorInfo,
+  type Reserved,
+  reservedBy,
+  settlementOf,
+  type UndoableHit,
+  undoableHit,
+} from "../object/decision.ts";
 import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { type ResetOptions, RuleTarget } from "./rule-target.ts";
@@ -61,6 +69,27 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   /** Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. */
   async hit(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", policy, keyField(key), cost);
+  }
+
+  /**
+   * Decides a hit that can be undone within ten seconds: one of several that are charged together or not at all.
+   *
+   * @example
+   * ```ts
+   * const user = await env.TOLLGATE.hitUndoable("api", "user:42");
+   * const team = await env.TOLLGATE.hitUndoable("api", "team:7");
+   * if (user.allowed && !team.allowed) await env.TOLLGATE.undo("api", "user:42", user.id);
+   * ```
+   */
+  async hitUndoable(policy: PolicyName, key: string, cost: Costs = 1): Promise<UndoableHit> {
+    const fields = { ...keyField(key), cost: copiedCosts(cost), undoable: true };
+    return undoableHit(await this.#callInJson("hit", policy, fields));
+  }
+
+  /** Gives back what of such a hit of this cost still counts, once. Returns whether anything was given back. */
+  async undo(policy: PolicyName, key: string, id: string, cost: Costs = 1): Promise<boolean> {
+    const fields = { ...keyField(key), cost: copiedCosts(cost), id };
+    return ((await this.#callInJson("undo", policy, fields)) as { undone: number }).undone > 0;
   }
 
   /** Returns what a hit would return. Changes no state. */

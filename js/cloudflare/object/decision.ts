@@ -58,6 +58,16 @@ export interface Reserved {
   readonly expiresAt: number;
 }
 
+/** The result of `hitUndoable`. */
+export interface UndoableHit {
+  /** Whether the hit was charged. */
+  readonly allowed: boolean;
+  /** The decision. */
+  readonly decision: Decision;
+  /** The id, by which the hit is undone; empty if it charged nothing. */
+  readonly id: string;
+}
+
 /** An error as plain data: a thrown error may lose its code on its way through RPC. */
 export interface ErrorInfo {
   /** The stable name of the error. */
@@ -78,6 +88,15 @@ export function reservedBy(answer: Answer): Reserved {
     id: id ?? "",
     expiresAt: expiresAt ?? 0,
   };
+}
+
+/**
+ * Returns the hit of a result that can be undone.
+ * @internal
+ */
+export function undoableHit(answer: Answer): UndoableHit {
+  const { decision, id } = (answer as Extract<Answer, { undoable: unknown }>).undoable;
+  return { allowed: decision.allowed, decision: fromJson(decision), id: id ?? "" };
 }
 
 /**

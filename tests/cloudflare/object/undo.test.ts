@@ -3,6 +3,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Tollgate } from "../../../js/cloudflare/index.ts";
 import { start, token, workerWith } from "../lib.ts";
 
 const window = { algorithm: "fix_window", limit: 10, scale: "1h" } as const;
@@ -84,5 +85,24 @@ describe("a hit that can be undone", () => {
     expect([await count("api"), await count("tokens")]).toEqual([{ count: 0 }, { count: 0 }]);
     const never = { ...own, cost: 101, undoable: true };
     expect(await call("hit", never)).toMatchObject({ decision: { allowed: false }, id: null });
+  });
+
+  it("by RPC has an id, and is undone by it", async () => {
+    const worker = workerWith({ policies: { api: window, tokens: { ...window, limit: 100 } } });
+    const bound = new Tollgate({} as ExecutionContext, worker.env);
+    const [policy, key, cost] = [["api", "tokens"], "undo by RPC", { tokens: 40 }];
+    const { id, ...made } = await bound.hitUndoable(policy, key, cost);
+    expect(made).toEqual({ allowed: true, decision: expect.objectContaining({ allowed: true }) });
+    expect(await bound.get(policy, key, "tokens")).toBe(40);
+    expect([await bound.undo(policy, key, id, cost), await bound.undo(policy, key, id, cost)]).toEqual([
+      true,
+      false,
+    ]);
+    expect([await bound.get(policy, key, "api"), await bound.get(policy, key, "tokens")]).toEqual([0, 0]);
+    expect(await bound.hitUndoable("api", key, 11)).toMatchObject({ allowed: false, id: "" });
+    await expect(bound.undo("api", key, "lost")).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(bound.undo("api", key, 7 as never)).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(bound.undo("api", "", id)).rejects.toMatchObject({ code: "invalid_key" });
+    await expect(bound.hitUndoable("api", key, -1)).rejects.toMatchObject({ code: "invalid_cost" });
   });
 });
