@@ -8,22 +8,16 @@ import { show } from "../lib/run.mjs";
 import { setUp } from "../lib/steps.mjs";
 import { workerBuild } from "../setup/worker-build.mjs";
 
-/** At the same depth as the example, so that its path to the crate is valid. */
-const folder = inProject("build/rust-worker");
+/** The Workers in Rust, and where each is built: at the same depth, so that its path to the crate is valid. */
+const workers = [
+  ["examples/rust-worker", "build/rust-worker"],
+  ["tests/cloudflare/rust-worker/limits", "build/tests/rust-worker/limits"],
+];
 
-/** Builds the Rust Worker of the examples as its author would, then runs it in workerd. */
+/** Builds the Rust Worker of the examples, and that of the tests, as their authors would, then runs them in workerd. */
 export async function rustWorker({ rust, wasmBindgen }) {
   // Set up here, since it takes minutes to compile and no other suite needs it.
   const tool = await setUp([workerBuild]);
-  await show("rustfmt", ["--check", "--edition", "2024", inProject("examples/rust-worker/src/lib.rs")]);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  cpSync(inProject("examples/rust-worker"), folder, {
-    recursive: true,
-    filter: (path) => !/rust-worker\/(build|target|Cargo.lock)$/.test(path),
-  });
-  // The versions of the project, which are downloaded already.
-  cpSync(inProject("Cargo.lock"), join(folder, "Cargo.lock"));
   // The project's toolchain and tools, since it would download others.
   const env = {
     ...withPath(isAbsolute(rust.cargo) ? [dirname(rust.cargo)] : [], rust.env),
@@ -35,9 +29,24 @@ export async function rustWorker({ rust, wasmBindgen }) {
     WASM_OPT_BIN: realpathSync(bin("wasm-opt")),
     ESBUILD_BIN: realpathSync(bin("esbuild")),
   };
-  await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd: folder, env });
+  for (const [source, target] of workers) {
+    await show("rustfmt", ["--check", "--edition", "2024", inProject(source, "src/lib.rs")]);
+    const cwd = copied(inProject(source), inProject(target));
+    await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd, env });
+  }
   // At full priority: workerd closes connections when it gets no core for seconds.
   await atFullPriority(() =>
     show(bin("node"), [...nodeTestFlags, ...testFilesIn(["cloudflare/rust-worker"])]),
   );
+}
+
+/** Copies the folder of a Worker, without what was built there. */
+function copied(source, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const isBuilt = /\/(build|target|Cargo.lock)$/;
+  cpSync(source, folder, { recursive: true, filter: (path) => !isBuilt.test(path.slice(source.length)) });
+  // The versions of the project, which are downloaded already.
+  cpSync(inProject("Cargo.lock"), join(folder, "Cargo.lock"));
+  return folder;
 }

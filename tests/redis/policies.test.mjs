@@ -3,8 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RedisLimiter } from "tollgate/redis";
+import {
+  counts,
+  eachAlone,
+  eachInLists,
+  limitersUnder,
+  oneTooMany,
+  policiesOf,
+} from "../lib/many-policies.mjs";
 import fc from "../lib/properties.mjs";
-import { allowed, withServer } from "./lib/setting.mjs";
+import { withServer } from "./lib/setting.mjs";
 import { ControlledTime } from "./lib/time.mjs";
 
 const setting = withServer();
@@ -249,18 +257,22 @@ const rules = (count, given) =>
     return new RedisLimiter(policy, given);
   });
 
-for (const count of [4, 10, 24, 40])
-  test(`${count} limiters with other policies on one key each admit their own limit`, async () => {
-    const fleet = rules(count, options());
-    const admitted = fleet.map(() => 0);
-    for (let round = 0; round < 12; round++)
-      for (const [number, limiter] of fleet.entries())
-        admitted[number] += allowed([await limiter.hit("a"), await limiter.hit("a")]);
-    assert.deepEqual(
-      admitted,
-      fleet.map(({ policies: [{ limit }] }) => limit),
-    );
-  });
+/** A key in Redis, hit by a limiter for each list of policies. */
+function keyUnder(policies) {
+  const given = options();
+  return limitersUnder(policies, (own) => new RedisLimiter(own, given));
+}
+
+for (const count of counts) {
+  test(`${count} limiters with other policies on one key each admit their own limit`, () =>
+    eachAlone(count, keyUnder(policiesOf(count)).hit));
+
+  test(`limiters whose lists share ${count} policies on one key each admit each limit`, () =>
+    eachInLists(count, keyUnder(policiesOf(count)).hit));
+}
+
+test("one row too many is an error that changes nothing", () =>
+  oneTooMany(keyUnder(policiesOf(counts.at(-1)))));
 
 test("the text of policies is in a value once, also that of a call's own", async () => {
   const given = options();
