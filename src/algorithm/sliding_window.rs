@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(window.undo(&mut again.logs[0], 2, charge(200), 1_100), 2);
         // An empty log is as one that was never used.
         log.act(Act::Refund(4), 400);
-        assert_eq!(log.export(), []);
+        assert!(log.export().is_empty());
         assert!(Key::new(AnyAlgorithm::SlidingWindow(window), 0).import(&log.export()));
     }
 

@@ -141,11 +141,6 @@ impl PolicyStates {
         self.algorithms[position].clear(entry.from(self.place(position)), now);
     }
 
-    /// Returns whether denied hits count.
-    pub(crate) fn denied(&self) -> Denied {
-        self.denied
-    }
-
     /// Changes whether denied hits count. Returns the former choice.
     pub(crate) fn replace_denied(&mut self, denied: Denied) -> Denied {
         core::mem::replace(&mut self.denied, denied)
