@@ -1,7 +1,7 @@
 //! Many policies on one key, over a `Ledger` and a `StoreLimiter`: each admits exactly its limit, alone and in lists, and one row
 //! too many is an error that changes nothing.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::panic, clippy::unwrap_used)]
 
 use tollgate::{
     Answer, Error, Ledger, MAX_ROWS, ManualClock, Operation, Policies, Policy, Record, Store, StoreError, StoreLimiter,

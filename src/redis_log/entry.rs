@@ -281,7 +281,14 @@ impl<'a> Op<'a> {
             | Self::HitUndoable { call_policies, .. }
             | Self::Undo { call_policies, .. }
             | Self::Reserve { call_policies, .. } => call_policies,
-            _ => None,
+            Self::Inc { .. }
+            | Self::Set { .. }
+            | Self::Ban { .. }
+            | Self::Reset { .. }
+            | Self::Except { .. }
+            | Self::Settle { .. }
+            | Self::Extend { .. }
+            | Self::Lease { .. } => None,
         }
     }
 
@@ -293,7 +300,13 @@ impl<'a> Op<'a> {
             | Self::Undo { costs, .. }
             | Self::Reserve { costs, .. }
             | Self::Settle { used: costs, .. } => costs,
-            _ => Amounts::All(0),
+            Self::Inc { .. }
+            | Self::Set { .. }
+            | Self::Ban { .. }
+            | Self::Reset { .. }
+            | Self::Except { .. }
+            | Self::Extend { .. }
+            | Self::Lease { .. } => Amounts::All(0),
         }
     }
 
