@@ -21,6 +21,7 @@ interface ModelParams {
 /** The result of a call that is no stream. */
 interface ModelResult {
   readonly content?: unknown;
+  readonly images?: unknown;
   readonly usage?: unknown;
 }
 
@@ -99,6 +100,8 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
         params,
         input: [params.prompt, params.values, asText([params.tools, params.responseFormat])],
         mostOutput,
+        outputs: checkedCount(params.n) ?? 1,
+        uses: params.n === undefined ? {} : { images: checkedCount(params.n) ?? 1 },
         signal: params.abortSignal,
       });
     } catch (error) {
@@ -112,7 +115,8 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
     async wrapGenerate({ doGenerate, params, model }) {
       const charge = await open(params, model, mostOf(params));
       const result = await begun(doGenerate, charge, params);
-      const { content, usage } = result as ModelResult;
+      const { content, images, usage } = result as ModelResult;
+      if (Array.isArray(images)) charge.delivered.use("images", images.length);
       charge.delivered.addTexts(content);
       charge.delivered.say(usage, true);
       await charge.settleDelivered();
@@ -148,7 +152,7 @@ async function begun<Result>(
     return await begin();
   } catch (error) {
     const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown };
-    if (params.abortSignal?.aborted) await charge.settleDelivered();
+    if (params.abortSignal?.aborted) await charge.settleAborted();
     else if (typeof statusCode === "number" && statusCode < 300) await charge.settleInFull();
     else await charge.cancel();
     throw error;

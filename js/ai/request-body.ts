@@ -1,0 +1,72 @@
+/** Reads the bodies of requests as a server would. */
+
+/** A request whose body can be read: what to send on, and its text or the fields of its form. */
+export interface ReadRequest {
+  readonly args: Parameters<typeof fetch>;
+  /** `undefined` for a body that cannot be read. */
+  readonly text: string | undefined;
+  readonly form?: FormData | undefined;
+}
+
+/** Reads the body of a request. The caller's is left to be sent, or a copy of it. */
+export async function readBody(
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+): Promise<ReadRequest> {
+  const headers = new Headers(init?.headers ?? (input as Partial<Request>).headers);
+  const body: unknown = init?.body;
+  const encoding = headers.get("Content-Encoding") ?? "";
+  if (body instanceof FormData) return { args: [input, init], text: undefined, form: body };
+  if (typeof body === "string" && encoding === "") return { args: [input, init], text: withoutMark(body) };
+  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body))
+    return { args: [input, init], ...(await readBytes(new Response(body as BodyInit), headers, encoding)) };
+  const whole = new Request(input, isStream(body) ? ({ ...init, duplex: "half" } as RequestInit) : init);
+  const bytes = await whole.clone().arrayBuffer();
+  // Of a stream only the clone is left to be sent.
+  return { args: [whole], ...(await readBytes(new Response(bytes), whole.headers, encoding)) };
+}
+
+const isStream = (body: unknown) => body instanceof ReadableStream || Symbol.asyncIterator in Object(body);
+
+const withoutMark = (text: string): string => (text.startsWith("\uFEFF") ? text.slice(1) : text);
+
+async function readBytes(
+  body: Response,
+  headers: Headers,
+  encoding: string,
+): Promise<Pick<ReadRequest, "text" | "form">> {
+  try {
+    const bytes = await new Response(decoded(body.body, encoding)).arrayBuffer();
+    const type = headers.get("Content-Type") ?? "";
+    if (!/^multipart\/form-data\b/i.test(type)) return { text: new TextDecoder("utf-8").decode(bytes) };
+    const form = await new Response(bytes, { headers: { "Content-Type": type } }).formData();
+    return { text: undefined, form };
+  } catch {
+    return { text: undefined };
+  }
+}
+
+/** Returns a body without its encodings. Throws for one that the platform does not know. */
+function decoded(
+  body: ReadableStream<Uint8Array> | null,
+  encoding: string,
+): ReadableStream<Uint8Array> | null {
+  const encodings = encoding.split(",").map((each) => each.trim().toLowerCase().replace(/^x-/, ""));
+  return encodings
+    .filter((each) => each !== "" && each !== "identity")
+    .reverse()
+    .reduce(
+      (stream, each) =>
+        stream?.pipeThrough(new DecompressionStream(each as CompressionFormat) as never) ?? null,
+      body,
+    );
+}
+
+/** Returns the arguments of a `fetch` with another body, and without what was true of the former one. */
+export function withBody(args: Parameters<typeof fetch>, body: string): Parameters<typeof fetch> {
+  const [input, init] = args;
+  const headers = new Headers(init?.headers ?? (input as Partial<Request>).headers);
+  headers.delete("Content-Length");
+  headers.delete("Content-Encoding");
+  return [input, { ...init, body, headers }];
+}
