@@ -118,6 +118,7 @@ export class Account {
       reservation,
       reserved,
       reservedUsd,
+      hasOwnPrice: estimate.usd !== undefined,
       estimated,
       delivered,
       amounts: (used) => this.#meters.amounts(used, this.#meters.hasUsd ? usdOf(used) : undefined),

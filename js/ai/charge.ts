@@ -45,6 +45,8 @@ export interface OpenCall {
   readonly reserved: Amounts | undefined;
   /** The price of what was reserved; `undefined` without prices. */
   readonly reservedUsd: number | undefined;
+  /** Whether the reserved price is one of its own: what is unknown then costs that. */
+  readonly hasOwnPrice: boolean;
   /** The estimated tokens: those of the input are the least that a call costs that has begun. */
   readonly estimated: Tokens;
   readonly delivered: Delivered;
@@ -99,10 +101,11 @@ export class Charge {
 
   /** Charges what was delivered, or nothing if the call failed before any output. If that is unknown, what was reserved. */
   settleDelivered(): Promise<void> {
-    const { delivered, estimated } = this.#call;
+    const { delivered, estimated, hasOwnPrice } = this.#call;
     if (delivered.hasFailed && delivered.isEmpty) return this.cancel();
     if (delivered.hasWrong) return this.settleAtLeastReserved();
-    return delivered.isKnown ? this.#settle(estimated) : this.settleInFull();
+    const isKnown = delivered.isKnown || (delivered.hasUses && !hasOwnPrice);
+    return isKnown ? this.#settle(estimated) : this.settleInFull();
   }
 
   /**

@@ -24,6 +24,8 @@ export class Delivered {
   #isReported = false;
   /** Whether the provider reported an error instead of more output. */
   hasFailed = false;
+  /** Whether it is known how often something was used. */
+  hasUses = false;
   /** Whether the caller reported a usage that is none. */
   hasWrong = false;
 
@@ -67,6 +69,7 @@ export class Delivered {
 
   /** Says how often something was used that is counted by itself, such as an image. */
   use(name: string, count: number): void {
+    this.hasUses = true;
     this.#uses = { ...this.#uses, [name]: count };
   }
 
@@ -78,7 +81,7 @@ export class Delivered {
     try {
       const said = checkedUsage(usage);
       this.#said = isMore ? sumOf(this.#said, said) : said;
-      this.#isFinal = true;
+      this.#isFinal = this.#said.outputTokens !== undefined;
       this.#isReported = true;
       this.hasWrong &&= isMore;
     } catch (error) {
