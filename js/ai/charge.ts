@@ -1,7 +1,7 @@
 import type { Awaitable } from "../guard/types.ts";
 import { warnOnce } from "../guard/warnings.ts";
 import type { Timer } from "../throttle/alarm.ts";
-import type { Key } from "../types.ts";
+import type { Costs, Key } from "../types.ts";
 import type { Delivered, Tokens } from "./delivered.ts";
 import type { BudgetLimiter, BudgetReservation } from "./limiter.ts";
 import type { Amounts } from "./meters.ts";
@@ -81,6 +81,8 @@ export class Charge {
   #unread = 0;
   #isClosed = false;
   #stop: () => void;
+  #settlement: unknown;
+  #rest: [string, number][] | undefined;
   /** Called when the charge is stored, or never will be. */
   #onEnd = (): void => {};
 
@@ -172,17 +174,23 @@ export class Charge {
   }
 
   async #store(used: Used): Promise<void> {
-    const { key, reservation, reserved } = this.#call;
-    const { onStored } = this.#setting;
-    let settlement: unknown;
     try {
-      settlement = await reservation.settle(used.amounts as Readonly<Record<string, number>> | 0 | undefined);
-      if (settlement === "expired") await this.#charge(used.amounts ?? 0, reserved);
-      if (settlement === "evicted") await this.#charge(used.amounts ?? reserved, {});
+      // It may have been closed, and only a part of the rest be charged.
+      this.#settlement ??= await this.#call.reservation.settle(used.amounts as Costs);
+      this.#rest ??= restOf(used, this.#call, this.#settlement);
+      await this.#chargeRest(this.#rest);
     } finally {
-      await onStored(key);
+      await this.#setting.onStored(this.#call.key);
     }
-    await this.#announce(settlement === "expired" ? this.#orReserved(used) : used);
+    await this.#announce(this.#settlement === "expired" ? this.#orReserved(used) : used);
+  }
+
+  async #chargeRest(rest: [string, number][]): Promise<void> {
+    for (let next = rest[0]; next !== undefined; next = rest[0]) {
+      const [name, amount] = next;
+      await this.#setting.limiter.inc(this.#call.key, amount, name);
+      rest.shift();
+    }
   }
 
   /** Returns the use that was charged if what was reserved had been charged before. */
@@ -190,15 +198,6 @@ export class Charge {
     const { reservedUsd } = this.#call;
     if (used.amounts === 0) return { usd: reservedUsd, amounts: undefined };
     return { ...used, usd: used.usd === undefined ? undefined : Math.max(used.usd, reservedUsd ?? 0) };
-  }
-
-  /** Charges what was used beyond an amount that was charged when the reservation ended. */
-  async #charge(used: Amounts | 0 | undefined, charged: Amounts = {}): Promise<void> {
-    if (used === 0) return;
-    for (const [name, amount] of Object.entries(used ?? {})) {
-      const more = amount - (charged[name as keyof Amounts] ?? 0);
-      if (more > 0) await this.#setting.limiter.inc(this.#call.key, more, name);
-    }
   }
 
   async #storeAgain(used: Used): Promise<void> {
@@ -242,4 +241,14 @@ export class Charge {
       // The next one comes before the reservation ends.
     }
   }
+}
+
+/** Returns what is left to charge, by policies, after a reservation that had expired, or whose key had been evicted. */
+function restOf({ amounts }: Used, { reserved = {} }: OpenCall, settlement: unknown): [string, number][] {
+  if (amounts === 0) return [];
+  const charged = settlement === "expired" ? reserved : settlement === "evicted" ? {} : undefined;
+  if (charged === undefined) return [];
+  return (Object.entries(amounts ?? reserved) as [keyof Amounts, number][])
+    .map(([name, amount]): [string, number] => [name, amount - (charged[name] ?? 0)])
+    .filter(([, amount]) => amount > 0);
 }

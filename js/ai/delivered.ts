@@ -26,7 +26,7 @@ export class Delivered {
   hasFailed = false;
   /** Whether it is known how often something was used. */
   hasUses = false;
-  /** Whether the caller reported a usage that is none. */
+  /** Whether a usage was reported that is none, so that what is known is not all. */
   hasWrong = false;
 
   constructor(
@@ -62,9 +62,11 @@ export class Delivered {
     this.#isFinal ||= isFinal && (said.outputTokens ?? 0) > 0;
   }
 
-  /** Adds the usage of one of several results. */
+  /** Adds the usage of one of several results, each of which has to say it. */
   addUsage(usage: unknown): void {
-    this.#said = sumOf(this.#said, readUsage(usage, this.#hasOutput));
+    const said = readUsage(usage, this.#hasOutput);
+    this.hasWrong ||= said.hasWrong || said.inputTokens === undefined || said.outputTokens === undefined;
+    this.#said = sumOf(this.#said, said);
   }
 
   /** Says how often something was used that is counted by itself, such as an image. */
@@ -108,7 +110,9 @@ export class Delivered {
 
   /** Whether it is known how much the output was, or what else was used. */
   get isKnown(): boolean {
-    return this.hasText || this.#said.outputTokens !== undefined || Object.keys(this.#said.uses).length > 0;
+    const { inputTokens, outputTokens, uses } = this.#said;
+    const tokens = this.#hasOutput ? outputTokens : (inputTokens ?? outputTokens);
+    return this.hasText || tokens !== undefined || Object.keys(uses).length > 0;
   }
 
   /** Whether some output has come. */

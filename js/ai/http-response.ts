@@ -119,9 +119,7 @@ function takeMessage(body: Message, delivered: Delivered, kind: EndpointKind | u
 /** Takes a line of the results of a batch: only messages that succeeded are billed. */
 export function takeResult(line: string, delivered: Delivered): void {
   const message = parsed(line)?.result?.message;
-  const usage = usageOf(message);
-  if (usage !== undefined) delivered.addUsage(usage);
-  else if (message !== undefined) delivered.hasWrong = true;
+  if (message !== undefined) delivered.addUsage(usageOf(message));
 }
 
 function parsed(text: string): Message | undefined {
