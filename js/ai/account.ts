@@ -80,10 +80,8 @@ export class Account {
       onAbort: options.onAbort,
       onCharge,
       waitUntil: options.waitUntil,
-      onStored: (key) => {
-        this.#waiting.wake(key);
-        return soft?.look(key);
-      },
+      onFree: (key) => this.#waiting.wake(key),
+      onCharged: soft && ((key) => soft.look(key)),
     };
   }
 

@@ -33,8 +33,10 @@ export interface ChargeSetting {
   readonly onAbort: OnAbort | undefined;
   readonly onCharge: ((charge: BudgetCharge) => Awaitable<void>) | undefined;
   readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined;
-  /** Called when a charge of a key is stored: what was not used is free again. */
-  readonly onStored: (key: Key) => Promise<void> | undefined;
+  /** Called when the amount of a key that was not used is free again. */
+  readonly onFree: (key: Key) => void;
+  /** Called after a charge of a key. */
+  readonly onCharged: ((key: Key) => Promise<void>) | undefined;
 }
 
 /** The reservation of a call, and what it reserved. */
@@ -180,9 +182,10 @@ export class Charge {
       this.#rest ??= restOf(used, this.#call, this.#settlement);
       await this.#chargeRest(this.#rest);
     } finally {
-      await this.#setting.onStored(this.#call.key);
+      this.#setting.onFree(this.#call.key);
     }
     await this.#announce(this.#settlement === "expired" ? this.#orReserved(used) : used);
+    await this.#setting.onCharged?.(this.#call.key);
   }
 
   async #chargeRest(rest: [string, number][]): Promise<void> {

@@ -90,6 +90,7 @@ test("the entry imports its errors, and has no wasm", async () => {
     "budget",
     "budgetFetch",
     "budgetRun",
+    "dollars",
     "usd",
   ]);
   for (const extension of ["js", "cjs"]) {
