@@ -56,8 +56,7 @@ function decoded(
     .filter((each) => each !== "" && each !== "identity")
     .reverse()
     .reduce(
-      (stream, each) =>
-        stream?.pipeThrough(new DecompressionStream(each as CompressionFormat) as never) ?? null,
+      (stream, each) => stream?.pipeThrough(new DecompressionStream(each as never) as never) ?? null,
       body,
     );
 }
