@@ -13,30 +13,31 @@ export async function readBody(
   input: RequestInfo | URL,
   init: RequestInit | undefined,
 ): Promise<ReadRequest> {
-  const headers = new Headers(init?.headers ?? (input as Partial<Request>).headers);
-  const body: unknown = init?.body;
-  const encoding = headers.get("Content-Encoding") ?? "";
-  if (body instanceof FormData) return { args: [input, init], text: undefined, form: body };
-  if (typeof body === "string" && encoding === "") return { args: [input, init], text: withoutMark(body) };
+  const args: Parameters<typeof fetch> = [input, init];
+  // A `Request` may be one of another realm.
+  const given = typeof input === "object" && "clone" in input ? input : undefined;
+  const body: unknown = init?.body ?? undefined;
+  if (body instanceof FormData) return { args, text: undefined, form: body };
+  const { headers: own = given?.headers } = init ?? {};
+  const headers = new Headers(own);
+  if (typeof body === "string" && !headers.has("Content-Encoding")) return { args, text: withoutMark(body) };
   if (body instanceof ArrayBuffer || ArrayBuffer.isView(body))
-    return { args: [input, init], ...(await readBytes(new Response(body as BodyInit), headers, encoding)) };
+    return { args, ...(await readBytes(body as BodyInit, headers)) };
+  if (given !== undefined && body === undefined)
+    return { args, ...(await readBytes(await given.clone().arrayBuffer(), headers)) };
   const whole = new Request(input, isStream(body) ? ({ ...init, duplex: "half" } as RequestInit) : init);
-  const bytes = await whole.clone().arrayBuffer();
-  // Of a stream only the clone is left to be sent.
-  return { args: [whole], ...(await readBytes(new Response(bytes), whole.headers, encoding)) };
+  // Of a stream only a copy is left to be sent.
+  return { args: [whole], ...(await readBytes(await whole.clone().arrayBuffer(), whole.headers)) };
 }
 
 const isStream = (body: unknown) => body instanceof ReadableStream || Symbol.asyncIterator in Object(body);
 
 const withoutMark = (text: string): string => (text.startsWith("\uFEFF") ? text.slice(1) : text);
 
-async function readBytes(
-  body: Response,
-  headers: Headers,
-  encoding: string,
-): Promise<Pick<ReadRequest, "text" | "form">> {
+async function readBytes(body: BodyInit, headers: Headers): Promise<Pick<ReadRequest, "text" | "form">> {
   try {
-    const bytes = await new Response(decoded(body.body, encoding)).arrayBuffer();
+    const encoding = headers.get("Content-Encoding") ?? "";
+    const bytes = await new Response(decoded(new Response(body).body, encoding)).arrayBuffer();
     const type = headers.get("Content-Type") ?? "";
     if (!/^multipart\/form-data\b/i.test(type)) return { text: new TextDecoder("utf-8").decode(bytes) };
     const form = await new Response(bytes, { headers: { "Content-Type": type } }).formData();

@@ -267,26 +267,21 @@ function ofParts(fields: Fields, { first }: Counts): SaidUsage {
   };
 }
 
-/** Returns what only the provider's own usage says: the AI SDK has no names for it. */
+/** What only the provider's own usage says: the AI SDK has no names for it. */
+const details = [
+  "longCacheWriteTokens",
+  "audioInputTokens",
+  "imageInputTokens",
+  "audioOutputTokens",
+  "imageOutputTokens",
+  "uses",
+  "tier",
+] as const;
+
+/** Returns the details of a provider's own usage. */
 function detailsOf(raw: unknown): Partial<SaidUsage> {
-  const {
-    longCacheWriteTokens,
-    audioInputTokens,
-    imageInputTokens,
-    audioOutputTokens,
-    imageOutputTokens,
-    uses,
-    tier,
-  } = readUsage({ ...fieldsOf(raw), raw: undefined });
-  return {
-    longCacheWriteTokens,
-    audioInputTokens,
-    imageInputTokens,
-    audioOutputTokens,
-    imageOutputTokens,
-    uses,
-    tier,
-  };
+  const said = readUsage({ ...fieldsOf(raw), raw: undefined });
+  return Object.fromEntries(details.map((name) => [name, said[name]]));
 }
 
 /** Returns what is counted in other units than tokens. A started second is one. */
