@@ -3,6 +3,7 @@ import { invalidField, TollgateError } from "../errors/error.ts";
 import type { Awaitable } from "../guard/types.ts";
 import type { Fetch, FetchResponse } from "../throttle/platform.ts";
 import { Account } from "./account.ts";
+import { wasSent } from "./broken.ts";
 import type { Charge } from "./charge.ts";
 import { BudgetDenied } from "./denied.ts";
 import { deniedResponse, invalidResponse } from "./denied-response.ts";
@@ -106,7 +107,7 @@ export function budgetFetch(options: FetchBudgetOptions): Fetch {
     if (onDenied === "throw") throw error;
     if (error instanceof BudgetDenied)
       return (typeof onDenied === "function" && (await onDenied(error))) || deniedResponse(error);
-    if (error instanceof TollgateError && error.code.startsWith("invalid_")) return invalidResponse(error);
+    if (error instanceof TollgateError && callersOwn.includes(error.code)) return invalidResponse(error);
     throw error;
   };
 
@@ -155,14 +156,17 @@ export function budgetFetch(options: FetchBudgetOptions): Fetch {
     try {
       response = await send(...outgoing.args);
     } catch (error) {
-      // A call that the caller aborted has begun at the provider, perhaps.
-      await (address.signal?.aborted ? charge.settleAborted() : charge.cancel());
+      // The call has begun at the provider, perhaps.
+      await (address.signal?.aborted || wasSent(error) ? charge.settleAborted() : charge.cancel());
       throw error;
     }
     return charged(response, charge, outgoing, jobs);
   };
   return budgeted as Fetch;
 }
+
+/** The codes of errors that are no failure of the limiter: to try the call again is of no use. */
+const callersOwn: readonly string[] = ["invalid_request", "invalid_option", "invalid_key", "invalid_cost"];
 
 /** The methods of requests that run no model. */
 const reading: readonly string[] = ["GET", "HEAD", "OPTIONS", "DELETE"];

@@ -1,5 +1,6 @@
 import { checkFunctions } from "../checks.ts";
 import { Account } from "./account.ts";
+import { wasSent } from "./broken.ts";
 import type { Charge } from "./charge.ts";
 import type { Delivered } from "./delivered.ts";
 import { BudgetDenied } from "./denied.ts";
@@ -142,7 +143,9 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
 
 const mostOf = (params: object) => checkedCount((params as ModelParams).maxOutputTokens);
 
-/** Begins a call. If that fails, nothing is charged, unless the caller aborted it or the response was invalid. */
+/**
+ * Begins a call. If that fails, nothing is charged, unless it may have begun at the provider or the response was invalid.
+ */
 async function begun<Result>(
   begin: () => PromiseLike<Result>,
   charge: Charge,
@@ -152,7 +155,7 @@ async function begun<Result>(
     return await begin();
   } catch (error) {
     const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown };
-    if (params.abortSignal?.aborted) await charge.settleAborted();
+    if (params.abortSignal?.aborted || wasSent(error)) await charge.settleAborted();
     else if (typeof statusCode === "number" && statusCode < 300) await charge.settleInFull();
     else await charge.cancel();
     throw error;

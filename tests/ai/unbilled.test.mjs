@@ -1,13 +1,15 @@
 // Nothing is unbilled: what a budget does not understand is an error, or is charged as reserved, and never as nothing.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { describe, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import Anthropic from "@anthropic-ai/sdk";
-import { generateImage, wrapImageModel } from "ai";
+import { APICallError, generateImage, wrapImageModel } from "ai";
 import OpenAI from "openai";
 import { RateLimiter } from "tollgate";
-import { BudgetDenied, budget, budgetFetch, budgetRun, dollars, usd } from "tollgate/ai";
+import { BudgetDenied, budget, budgetFetch, budgetRun, dollars, TollgateError, usd } from "tollgate/ai";
 import { countsOf, policies, prices, setting, until } from "./lib/setting.mjs";
 
 const nothing = { requests: 0, tokens: 0, inputTokens: 0, outputTokens: 0, usd: 0, running: 0 };
@@ -244,8 +246,11 @@ describe("a model without a price", () => {
 
   test("does not hide a limiter that fails, which may be tried again", async () => {
     const { options } = setting();
-    const limiter = { policies: policies(), reserve: () => Promise.reject(new Error("away")), inc() {} };
-    await assert.rejects(post(budgetFetch({ ...options, limiter, ...provider() }), "messages", chat), /away/);
+    for (const error of [new Error("away"), new TollgateError("invalid_state", "unreadable")]) {
+      const limiter = { policies: policies(), reserve: () => Promise.reject(error), inc() {} };
+      const fetch = budgetFetch({ ...options, limiter, ...provider() });
+      await assert.rejects(post(fetch, "chat/completions", chat), error);
+    }
   });
 });
 
@@ -438,6 +443,48 @@ describe("a call that is aborted", () => {
     controller.abort();
     await assert.rejects(asked);
     assert.equal(countsOf(limiter).outputTokens, 500);
+  });
+});
+
+describe("a connection", () => {
+  /** A provider that takes a request, and closes its connection before it answers. */
+  async function closing(work) {
+    const server = createServer(async (request) => {
+      for await (const _ of request);
+      request.socket.destroy();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${server.address().port}/chat/completions`;
+    await work(url);
+    await new Promise((resolve) => server.close(resolve));
+    return url;
+  }
+  const sent = { method: "POST", body: JSON.stringify(chat) };
+
+  test("that breaks after the request costs what was reserved; one that is refused nothing", async () => {
+    const { limiter, options } = setting();
+    const limited = budgetFetch(options);
+    const url = await closing((url) => assert.rejects(limited(url, sent), TypeError));
+    assert.deepEqual([countsOf(limiter).outputTokens, countsOf(limiter).running], [500, 0]);
+    await assert.rejects(limited(url, sent), TypeError);
+    assert.equal(countsOf(limiter).outputTokens, 500);
+  });
+
+  test("of a provider of the AI SDK is the same", async () => {
+    const { limiter, options } = setting();
+    const asked = (url) =>
+      budget(options).wrapGenerate({
+        model: { modelId: "gpt-5" },
+        params: { prompt: [], maxOutputTokens: 500 },
+        doGenerate: () =>
+          fetch(url, sent).catch((cause) => {
+            throw new APICallError({ message: "Cannot connect to API", url, requestBodyValues: {}, cause });
+          }),
+      });
+    const url = await closing((url) => assert.rejects(asked(url), /Cannot connect/));
+    await assert.rejects(asked(url), /Cannot connect/);
+    assert.deepEqual([countsOf(limiter).outputTokens, countsOf(limiter).requests], [500, 1]);
   });
 });
 
