@@ -111,7 +111,7 @@ export function budgetFetch(options: FetchBudgetOptions): Fetch {
     throw error;
   };
 
-  /** Returns what to send; `undefined` for a request that passes without a charge, as the arguments say. */
+  /** Returns a call to send, or the arguments of a request that passes without a charge. */
   const outgoingOf = async (
     address: Address,
     ...[input, init]: Parameters<typeof fetch>

@@ -107,7 +107,9 @@ export class Charge {
   settleDelivered(): Promise<void> {
     const { delivered, estimated, hasOwnPrice } = this.#call;
     if (delivered.hasFailed && delivered.isEmpty) return this.cancel();
-    if (delivered.hasWrong) return this.settleAtLeastReserved();
+    // A stream that breaks is not the end of a job in the background.
+    if (delivered.hasWrong || (this.isInBackground && !delivered.isFinal))
+      return this.settleAtLeastReserved();
     const isKnown = delivered.isKnown || (delivered.hasUses && !hasOwnPrice);
     return isKnown ? this.#settle(estimated) : this.settleInFull();
   }

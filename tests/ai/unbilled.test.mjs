@@ -601,6 +601,17 @@ describe("a response in the background", () => {
     await reader.read();
     await reader.cancel();
     assert.equal(limiter.get("b", "outputTokens"), 500);
+    const broken = () => {
+      const chunks = [Buffer.from(`data: ${JSON.stringify(delta)}\n\n`)];
+      const source = new ReadableStream({
+        pull: (stream) => (chunks.length > 0 ? stream.enqueue(chunks.pop()) : stream.error(new Error("cut"))),
+      });
+      return new Response(source, { headers: { "Content-Type": "text/event-stream" } });
+    };
+    const cut = budgetFetch({ ...options, key: "c", ...provider(broken) });
+    const response = await post(cut, "responses", { ...asked, stream: true });
+    await assert.rejects(response.text(), /cut/);
+    assert.equal(limiter.get("c", "outputTokens"), 500);
   });
 
   test("that fails costs nothing", async () => {
