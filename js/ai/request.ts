@@ -46,7 +46,7 @@ export function readModelRequest(
     mostOutput: kind === "input" ? 0 : mostOf(params, outputs),
     outputs,
     uses: kind === "image" ? { images: outputs } : {},
-    tier: kind === "job" ? "batch" : tierOf(params),
+    tier: kind === "job" && /[/:]batch\w*\/*$/.test(path) ? "batch" : tierOf(params),
     needsEstimate: kind === "job",
   };
 }

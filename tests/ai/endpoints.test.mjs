@@ -140,6 +140,12 @@ describe("what says no usage is charged as estimated", () => {
       await fetch(addressOf(pattern), asked);
       const { requests, outputTokens, usd, running } = countsOf(limiter);
       assert.deepEqual([requests, outputTokens, usd, running], [1, 70, 500_000, 0]);
+      const tokens = { inputTokens: 100, outputTokens: 70 };
+      const answered = async () => (pattern === "audio/speech" ? sound() : Response.json({ any: "thing" }));
+      const priced = budgetFetch({ ...options, key: "b", prices, estimate: tokens, fetch: answered });
+      await priced(addressOf(pattern), asked);
+      // 125 and 700 millionths, and half of that for a batch alone.
+      assert.equal(limiter.get("b", "usd"), /batch/.test(pattern) ? 413 : 825);
       if (pattern === "audio/speech") return;
       const refused = await budgetFetch({ ...options, prices, fetch: () => assert.fail() })(
         addressOf(pattern),
