@@ -126,6 +126,18 @@ export class Charge {
     return this.#settle({ ...estimated, outputTokens: 0 });
   }
 
+  /** Charges what was reserved, or what was delivered where that is more. */
+  settleAtLeastReserved(): Promise<void> {
+    const { delivered, reserved, reservedUsd = 0, estimated } = this.#call;
+    const used = delivered.isEmpty ? undefined : this.#used(estimated);
+    if (used === undefined || reserved === undefined) return this.settleInFull();
+    const amounts: Amounts = { ...reserved };
+    for (const [name, amount] of Object.entries((used.amounts ?? {}) as Amounts) as [keyof Amounts, number][])
+      amounts[name] = Math.max(amount, reserved[name] ?? 0);
+    const usd = used.usd === undefined ? undefined : Math.max(used.usd, reservedUsd);
+    return this.#close({ usd, amounts });
+  }
+
   /** Charges nothing. */
   cancel(): Promise<void> {
     return this.#close({ amounts: 0 });
@@ -141,18 +153,6 @@ export class Charge {
   #settle(estimated: Tokens): Promise<void> {
     const used = this.#used(estimated);
     return used === undefined ? this.settleInFull() : this.#close(used);
-  }
-
-  /** Charges what was reserved, or what was delivered where that is more. */
-  settleAtLeastReserved(): Promise<void> {
-    const { delivered, reserved, reservedUsd = 0, estimated } = this.#call;
-    const used = delivered.isEmpty ? undefined : this.#used(estimated);
-    if (used === undefined || reserved === undefined) return this.settleInFull();
-    const amounts: Amounts = { ...reserved };
-    for (const [name, amount] of Object.entries((used.amounts ?? {}) as Amounts) as [keyof Amounts, number][])
-      amounts[name] = Math.max(amount, reserved[name] ?? 0);
-    const usd = used.usd === undefined ? undefined : Math.max(used.usd, reservedUsd);
-    return this.#close({ usd, amounts });
   }
 
   /** Returns the use; `undefined` if its price is unknown. */
