@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import Anthropic from "@anthropic-ai/sdk";
 import { APICallError, generateImage, wrapImageModel } from "ai";
-import OpenAI from "openai";
+import OpenAI, { toFile } from "openai";
 import { RateLimiter } from "tollgate";
 import { BudgetDenied, budget, budgetFetch, budgetRun, dollars, TollgateError, usd } from "tollgate/ai";
 import { countsOf, policies, prices, setting, until } from "./lib/setting.mjs";
@@ -706,6 +706,41 @@ test("a form is read: its model, its prompt and its files", async () => {
   assert.deepEqual([limiter.get("1", "usd"), limiter.get("2", "usd")], [1_300, 1_300]);
   const passed = await new Request(...sent[1]).formData();
   assert.equal((await passed.get("file").arrayBuffer()).byteLength, 100_000);
+});
+
+test("images, sound and moderations of OpenAI's SDK: its forms and binary responses are its own", async () => {
+  const { limiter, options } = setting();
+  const answers = {
+    "/v1/images/generations": () =>
+      Response.json({ data: [{}], usage: { input_tokens: 9, output_tokens: 1_056 } }),
+    "/v1/images/edits": () => Response.json({ data: [{}], usage: { input_tokens: 90, output_tokens: 272 } }),
+    "/v1/audio/transcriptions": () =>
+      Response.json({ text: "hello", usage: { type: "tokens", input_tokens: 40, output_tokens: 3 } }),
+    "/v1/audio/speech": () => new Response("sound", { headers: { "Content-Type": "audio/mpeg" } }),
+    "/v1/moderations": () => Response.json({ results: [] }),
+  };
+  const { sent, fetch } = provider((_, input) => answers[new URL(input).pathname]?.() ?? new Response());
+  const estimate = { outputTokens: 700 };
+  const client = new OpenAI({
+    apiKey: "key",
+    baseURL: api,
+    fetch: budgetFetch({ ...options, estimate, fetch }),
+  });
+  const file = await toFile(Buffer.alloc(1_000), "file.bin");
+  const total = () => countsOf(limiter).outputTokens;
+  await client.images.generate({ model: "gpt-5", prompt: "a cat" });
+  assert.equal(total(), 1_056);
+  await client.images.edit({ model: "gpt-5", prompt: "a dog", image: file });
+  assert.equal(total(), 1_328);
+  assert.equal((await client.audio.transcriptions.create({ model: "gpt-5", file })).text, "hello");
+  assert.equal(total(), 1_331);
+  const speech = await client.audio.speech.create({ model: "gpt-5", input: "hello", voice: "alloy" });
+  assert.equal(await speech.text(), "sound");
+  assert.equal(total(), 2_031);
+  await client.moderations.create({ input: "hello" });
+  // The SDK also asks for "data:," once, to know whether fetch takes forms.
+  const posts = sent.filter(([, init]) => init?.method?.toUpperCase() === "POST").length;
+  assert.deepEqual([posts, countsOf(limiter).requests, total()], [5, 4, 2_031]);
 });
 
 describe("a batch", () => {
