@@ -21,7 +21,9 @@ export type OnUnknown = "error" | "count" | "pass";
 
 /** A request that is not in the table of endpoints, or whose body cannot be read. */
 export interface UnknownRequest {
+  /** Its method, in capitals. */
   readonly method: string;
+  /** Its address. */
   readonly url: string;
 }
 

@@ -12,6 +12,6 @@ export { BudgetDenied, type Reserved } from "./denied.ts";
 export type { BudgetLimiter, BudgetNamespace, BudgetObject, BudgetReservation } from "./limiter.ts";
 export type { BudgetPolicy } from "./meters.ts";
 export type { BudgetCall, BudgetOptions, Estimate, ModelBudgetOptions } from "./options.ts";
-export type { ModelPrices, PricedUse, PriceList, TokenPrices } from "./prices.ts";
+export type { ContextPrices, ModelPrices, PricedUse, PriceList, TokenPrices } from "./prices.ts";
 export type { SoftLimitReached } from "./soft-limit.ts";
 export type { ModelUsage } from "./usage.ts";

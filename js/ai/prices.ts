@@ -27,10 +27,16 @@ export interface TokenPrices {
   readonly imageOutput?: string | undefined;
 }
 
+/** The prices of calls with a long input. */
+export interface ContextPrices extends TokenPrices {
+  /** They apply to calls with more input tokens than this. */
+  readonly inputTokens: number;
+}
+
 /** The prices of a model, as decimal strings. */
 export interface ModelPrices extends TokenPrices {
-  /** Other prices for calls with more input tokens than this; the ones of the largest that fits apply to the whole call. */
-  readonly above?: readonly ({ readonly inputTokens: number } & TokenPrices)[] | undefined;
+  /** Other prices for calls with a long input; the ones of the largest that fits apply to the whole call. */
+  readonly above?: readonly ContextPrices[] | undefined;
   /** What tokens cost in a service tier, as a part of these prices: `{ batch: "0.5", priority: "2" }`. */
   readonly tiers?: Readonly<Record<string, string>> | undefined;
   /**
@@ -126,7 +132,7 @@ function readModel(model: string, given: unknown): Prices {
 }
 
 function readAbove(field: string, given: unknown): PartPrices & { readonly inputTokens: number } {
-  const own = recordOf<TokenPrices & { readonly inputTokens: number }>(field, given, ["inputTokens"]);
+  const own = recordOf<ContextPrices>(field, given, ["inputTokens"]);
   const { inputTokens } = own;
   if (!isInteger(inputTokens))
     throw invalidField("invalid_option", `${field}.inputTokens`, inputTokens, "a number of tokens");

@@ -7,6 +7,7 @@ import type { BudgetLimiter } from "./limiter.ts";
 
 /** A key that has used a part of a policy's limit. */
 export interface SoftLimitReached {
+  /** The key. */
   readonly key: Key;
   /** The name of the policy. */
   readonly policy: string;
