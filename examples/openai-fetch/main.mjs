@@ -34,6 +34,6 @@ async function ask(tenant) {
 for (const tenant of ["a", "b", "a", "b"]) {
   await ask(tenant).catch((error) => {
     if (!(error instanceof RateLimitError)) throw error;
-    console.log(`${tenant}: ${error.error.message.replace(/\d+ s$/, "… s")}`);
+    console.log(`${tenant}: ${error.error.message.replace(/again in .*/, "again in …")}`);
   });
 }

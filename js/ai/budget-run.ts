@@ -15,10 +15,19 @@ export interface BudgetWork extends Estimate {
 /** The argument of charged work. */
 export interface BudgetUse {
   /**
-   * Reports the usage that a provider says, in the form of OpenAI, Anthropic or the AI SDK, or as
-   * `{ inputTokens, outputTokens }`. A later report replaces an earlier one.
+   * Reports the usage that a provider says, in the form of OpenAI, Anthropic, Gemini or the AI SDK, or as
+   * `{ inputTokens, outputTokens }`. A later report replaces an earlier one: report a sum once.
+   *
+   * @throws TollgateError if the usage does not say the tokens of the input and the output. The work is then charged as
+   * reserved, if no later report says them.
    */
   report(usage: unknown): void;
+  /**
+   * Adds the usage of one of several calls to what was reported.
+   *
+   * @throws TollgateError as `report` does. The work is then charged as reserved, at least.
+   */
+  add(usage: unknown): void;
 }
 
 /** Runs work under a budget. */
@@ -64,12 +73,16 @@ export function budgetRun(options: BudgetOptions): BudgetRun {
       estimate: checkEstimate(estimate),
     });
     let hasReported = false;
-    const report = (usage: unknown) => {
+    const reported = (usage: unknown, isMore: boolean) => {
       hasReported = true;
-      charge.delivered.say(usage, true);
+      charge.delivered.report(usage, isMore);
+    };
+    const use: BudgetUse = {
+      report: (usage) => reported(usage, false),
+      add: (usage) => reported(usage, true),
     };
     try {
-      const result = await work({ report });
+      const result = await work(use);
       await (hasReported ? charge.settleDelivered() : charge.settleInFull());
       return result;
     } catch (error) {

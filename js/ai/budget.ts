@@ -1,5 +1,6 @@
 import { checkFunctions } from "../checks.ts";
 import { Account } from "./account.ts";
+import { wasSent } from "./broken.ts";
 import type { Charge } from "./charge.ts";
 import type { Delivered } from "./delivered.ts";
 import { BudgetDenied } from "./denied.ts";
@@ -21,6 +22,7 @@ interface ModelParams {
 /** The result of a call that is no stream. */
 interface ModelResult {
   readonly content?: unknown;
+  readonly images?: unknown;
   readonly usage?: unknown;
 }
 
@@ -99,6 +101,8 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
         params,
         input: [params.prompt, params.values, asText([params.tools, params.responseFormat])],
         mostOutput,
+        outputs: checkedCount(params.n) ?? 1,
+        uses: params.n === undefined ? {} : { images: checkedCount(params.n) ?? 1 },
         signal: params.abortSignal,
       });
     } catch (error) {
@@ -112,7 +116,8 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
     async wrapGenerate({ doGenerate, params, model }) {
       const charge = await open(params, model, mostOf(params));
       const result = await begun(doGenerate, charge, params);
-      const { content, usage } = result as ModelResult;
+      const { content, images, usage } = result as ModelResult;
+      if (Array.isArray(images)) charge.delivered.use("images", images.length);
       charge.delivered.addTexts(content);
       charge.delivered.say(usage, true);
       await charge.settleDelivered();
@@ -138,7 +143,9 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
 
 const mostOf = (params: object) => checkedCount((params as ModelParams).maxOutputTokens);
 
-/** Begins a call. If that fails, nothing is charged, unless the caller aborted it or the response was invalid. */
+/**
+ * Begins a call. If that fails, nothing is charged, unless it may have begun at the provider or the response was invalid.
+ */
 async function begun<Result>(
   begin: () => PromiseLike<Result>,
   charge: Charge,
@@ -148,7 +155,7 @@ async function begun<Result>(
     return await begin();
   } catch (error) {
     const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown };
-    if (params.abortSignal?.aborted) await charge.settleDelivered();
+    if (params.abortSignal?.aborted || wasSent(error)) await charge.settleAborted();
     else if (typeof statusCode === "number" && statusCode < 300) await charge.settleInFull();
     else await charge.cancel();
     throw error;

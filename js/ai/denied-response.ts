@@ -1,3 +1,4 @@
+import type { TollgateError } from "../errors/error.ts";
 import type { BudgetDenied } from "./denied.ts";
 
 /**
@@ -22,4 +23,11 @@ export function deniedResponse({ message, retryAfter, decision, reserved }: Budg
     reserved,
   };
   return new Response(JSON.stringify({ type: "error", error }), { status: 429, headers });
+}
+
+/** Returns the response to a call that cannot be charged: SDKs do not send it again. */
+export function invalidResponse({ code, message }: TollgateError): Response {
+  const headers = { "Content-Type": "application/json", "x-should-retry": "false" };
+  const error = { type: "invalid_request_error", code, message };
+  return new Response(JSON.stringify({ type: "error", error }), { status: 400, headers });
 }

@@ -1,3 +1,4 @@
+import { dollars } from "../policy/money.ts";
 import type { Decision, Key } from "../types.ts";
 
 /** The reserved amounts of a call, by the names of the policies. */
@@ -46,16 +47,50 @@ export class BudgetDenied extends Error {
   }
 }
 
-function messageOf({ violated, retryAfter, limit, reason }: Decision, reserved: Reserved): string {
+function messageOf(decision: Decision, reserved: Reserved): string {
+  const { violated, retryAfter, limit, reason, policy } = decision;
   if (reason === "full" || reason === "error") return `the budget denies the call: ${reasons[reason]}`;
-  const [name = ""] = violated;
-  const amount = reserved[name];
   const policies = violated.join(", ");
   if (retryAfter !== Number.POSITIVE_INFINITY)
-    return `the budget denies the call by ${policies}: try again in ${Math.ceil(retryAfter / 1_000)} s`;
+    return `the budget denies the call by ${policies}: try again in ${waitInWords(retryAfter)}`;
+  // The limit is that of this policy.
+  const amount = violated.includes(policy) ? reserved[policy] : undefined;
   return amount === undefined
     ? `the budget never allows the call by ${policies}`
-    : `the budget never allows the call by ${policies}: it may use ${amount} of ${limit}; set its most output tokens, or the option estimate`;
+    : `the budget never allows the call by ${policies}: it may use ${ofLimit(policy, amount, limit)}; set its most output tokens, or the option estimate`;
 }
 
 const reasons = { full: "the limiter is full", error: "the limiter failed" } as const;
+
+const units: Readonly<Record<string, string>> = {
+  tokens: " tokens",
+  inputTokens: " input tokens",
+  outputTokens: " output tokens",
+};
+
+/** Returns an amount and its limit, with their unit. */
+function ofLimit(policy: string, amount: number, limit: number): string {
+  if (policy === "usd") return `$${dollars(amount)} of $${dollars(limit)}`;
+  return `${amount.toLocaleString("en-US")} of ${limit.toLocaleString("en-US")}${units[policy] ?? ""}`;
+}
+
+const times = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+] as const;
+
+/** Returns a wait in its largest unit and the next one, rounded up. */
+function waitInWords(milliseconds: number): string {
+  const seconds = Math.max(Math.ceil(milliseconds / 1_000), 1);
+  const at = times.findIndex(([, size]) => seconds >= size);
+  const [unit, size] = times[at] ?? times[3];
+  const [next, part] = times[at + 1] ?? times[3];
+  const parts = Math.ceil(seconds / part);
+  const whole = Math.floor((parts * part) / size);
+  const rest = parts - (whole * size) / part;
+  return rest === 0 ? counted(whole, unit) : `${counted(whole, unit)} ${counted(rest, next)}`;
+}
+
+const counted = (count: number, unit: string) => `${count} ${unit}${count === 1 ? "" : "s"}`;

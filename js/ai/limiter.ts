@@ -26,6 +26,8 @@ export interface BudgetLimiter {
   ): Awaitable<BudgetReservation>;
   /** Adds a cost to the count of a policy, whether it fits or not. */
   inc(key: Key, cost?: number, policy?: string): unknown;
+  /** Returns the count of a policy, for soft limits. */
+  get?(key: Key, policy?: string): Awaitable<number>;
 }
 
 /** The object of one key, as its namespace returns it. */
@@ -42,6 +44,8 @@ export interface BudgetObject {
   extend(policies: Policies, id: string, ttl: Duration): unknown;
   /** Adds a cost to the count of a policy, whether it fits or not. */
   inc(policies: Policies, cost?: number, policy?: string): unknown;
+  /** Returns the count of a policy, for soft limits. */
+  get?(policies: Policies, policy?: string): Awaitable<number>;
 }
 
 /** A Durable Object namespace of `RateLimiterObject`: `env.LIMITERS`. */
@@ -71,6 +75,7 @@ function overStrings(limiter: BudgetLimiter): BudgetLimiter {
   return {
     reserve: (key, cost, options) => limiter.reserve(textOf(key), cost, options),
     inc: (key, cost, policy) => limiter.inc(textOf(key), cost, policy),
+    get: async (key, policy) => (await limiter.get?.(textOf(key), policy)) ?? 0,
   };
 }
 
@@ -90,5 +95,6 @@ function overObjects(namespace: BudgetNamespace, policies: Policies): BudgetLimi
       };
     },
     inc: (key, cost, policy) => objectOf(key).inc(policies, cost, policy),
+    get: async (key, policy) => (await objectOf(key).get?.(policies, policy)) ?? 0,
   };
 }

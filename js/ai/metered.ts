@@ -19,12 +19,12 @@ export function metered<Chunk>(
   signal: AbortSignal | null | undefined,
 ): ReadableStream<Chunk> {
   const reader = stream.getReader();
-  const settle = () => {
+  const settle = (isAborted = signal?.aborted === true) => {
     signal?.removeEventListener("abort", abort);
-    return charge.settleDelivered();
+    return isAborted ? charge.settleAborted() : charge.settleDelivered();
   };
   const abort = () => {
-    settle();
+    settle(true);
     // Not every stream obeys the signal. Those that do have failed by now.
     reader.cancel(signal?.reason).catch(() => {});
   };
@@ -66,7 +66,7 @@ export function metered<Chunk>(
         }
       },
       async cancel(reason) {
-        await Promise.all([settle(), reader.cancel(reason)]);
+        await Promise.all([settle(true), reader.cancel(reason)]);
       },
     },
     { highWaterMark: 0 },

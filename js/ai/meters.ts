@@ -1,6 +1,6 @@
 import { fieldError, invalidField, inWords } from "../errors/error.ts";
 import type { Policies } from "../types.ts";
-import { type Prices, type Use, usdOf } from "./prices.ts";
+import type { ModelUsage } from "./usage.ts";
 
 /**
  * The names by which a budget finds the policies of its limiter, each optional: `requests` and `running` count calls,
@@ -24,7 +24,12 @@ export class Meters {
     this.#metered = metered.filter((name) => names.includes(name));
     if (this.#metered.length === 0 && !counted.some((name) => names.includes(name))) throw noMeter(names);
     if (hasPrices && !this.hasUsd)
-      throw invalidField("invalid_option", "prices", "given", 'used with a policy named "usd"');
+      throw invalidField(
+        "invalid_option",
+        "prices",
+        "given",
+        'used with a policy named "usd", or the option onCharge',
+      );
   }
 
   /** Whether calls are charged in money. */
@@ -32,25 +37,30 @@ export class Meters {
     return this.#metered.includes("usd");
   }
 
-  /** Returns the amounts of a use; `undefined` if no policy depends on it. `price` is a price or those of the model. */
-  amounts(use: Use, price: Prices | number): Amounts | undefined {
-    if (this.#metered.length === 0) return undefined;
+  /** Whether a policy depends on how much a call uses. */
+  get isMetered(): boolean {
+    return this.#metered.length > 0;
+  }
+
+  /** Returns the amounts of a usage and its price; `undefined` if no policy depends on them. */
+  amounts(usage: ModelUsage, price: number | undefined): Amounts | undefined {
+    if (!this.isMetered) return undefined;
     const amounts: Amounts = {};
-    for (const name of this.#metered) amounts[name] = amountOf(name, use, price);
+    for (const name of this.#metered) amounts[name] = amountOf(name, usage, price);
     return amounts;
   }
 }
 
-function amountOf(name: keyof Amounts, use: Use, price: Prices | number): number {
+function amountOf(name: keyof Amounts, { inputTokens, outputTokens }: ModelUsage, price = 0): number {
   switch (name) {
     case "tokens":
-      return Math.min(use.input + use.output, Number.MAX_SAFE_INTEGER);
+      return Math.min(inputTokens + outputTokens, Number.MAX_SAFE_INTEGER);
     case "inputTokens":
-      return use.input;
+      return inputTokens;
     case "outputTokens":
-      return use.output;
+      return outputTokens;
     case "usd":
-      return typeof price === "number" ? price : usdOf(use, price);
+      return price;
   }
 }
 

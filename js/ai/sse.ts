@@ -10,7 +10,7 @@ export class EventReader {
   readonly #onUnread: (text: string) => void;
   /** Whether events may be left out, so that only whole ones are passed on. */
   readonly #isWhole: boolean;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true, fatal: false });
   readonly #encoder = new TextEncoder();
   #rest = "";
   #isUnread = false;

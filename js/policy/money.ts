@@ -1,4 +1,5 @@
 import { invalidField } from "../errors/error.ts";
+import { isInteger } from "./durations.ts";
 
 /** How many digits after the point a decimal may have. */
 const places = 12;
@@ -46,4 +47,30 @@ export function usd(amount: string): number {
   if (millionths === Number.MAX_SAFE_INTEGER)
     throw invalidField("invalid_option", "usd", amount, "at most 9007199254 dollars");
   return millionths;
+}
+
+/**
+ * Returns millionths of a dollar as a decimal string of dollars, with two digits after the point or as many as it needs: the
+ * inverse of `usd`.
+ *
+ * @throws TollgateError if it is no integer of at least 0.
+ *
+ * @example
+ * ```ts
+ * import { dollars } from "tollgate/ai";
+ *
+ * console.log(dollars(19_860_000)); // => "19.86"
+ * console.log(dollars(2_500)); // => "0.0025"
+ * ```
+ */
+export function dollars(millionths: number): string {
+  if (!isInteger(millionths))
+    throw invalidField(
+      "invalid_option",
+      "millionths",
+      millionths,
+      "millionths of a dollar, an integer of at least 0",
+    );
+  const digits = String(millionths).padStart(7, "0");
+  return `${digits.slice(0, -6)}.${digits.slice(-6).replace(/0{1,4}$/, "")}`;
 }

@@ -363,14 +363,13 @@ describe("a request", () => {
     const { limiter, options } = setting();
     const fetch = budgetFetch(options);
     assert.equal((await fetch(`${provider.url}/models`)).status, 200);
+    assert.equal((await fetch(`${provider.url}/files/file_1`, { method: "DELETE" })).status, 200);
     const form = new FormData();
     form.set("file", new Blob(["x"]));
     assert.equal((await fetch(`${provider.url}/files`, { method: "POST", body: form })).status, 200);
-    const batch = JSON.stringify({ input_file_id: "file_1" });
-    assert.equal((await fetch(`${provider.url}/batches`, { method: "POST", body: batch })).status, 200);
     assert.equal((await fetch(`${provider.url}/files`, { method: "POST", body: "{" })).status, 200);
     assert.deepEqual(countsOf(limiter), nothing);
-    assert.match(provider.requests[1].headers["content-type"], /^multipart\/form-data/);
+    assert.match(provider.requests[2].headers["content-type"], /^multipart\/form-data/);
   });
 
   test("may be a Request, its body bytes, its address a URL", async () => {
@@ -434,7 +433,7 @@ describe("a request", () => {
 
   test("that runs no model is free, whatever it says", async () => {
     const { limiter, options } = setting();
-    for (const path of ["messages/count_tokens", "responses/input_tokens", "moderations?x=1", "tokenize"]) {
+    for (const path of ["messages/count_tokens", "responses/input_tokens", "moderations?x=1", "tokenize/"]) {
       const body = JSON.stringify({ model: "none", input: "words", messages: [] });
       const fetch = budgetFetch({ ...options, fetch: async () => Response.json({ input_tokens: 5 }) });
       assert.deepEqual(await (await fetch(`https://x/v1/${path}`, { method: "POST", body })).json(), {
@@ -467,29 +466,11 @@ describe("a request", () => {
     assert.equal(countsOf(limiter).outputTokens, 3);
   });
 
-  test("that gets no response costs nothing; one that is aborted costs its input", async () => {
+  test("that gets no response costs nothing", async () => {
     const { limiter, options } = setting();
     const down = budgetFetch({ ...options, fetch: () => Promise.reject(new TypeError("fetch failed")) });
     await assert.rejects(ask(down, "/messages", {}), TypeError);
     assert.deepEqual(countsOf(limiter), nothing);
-    const controller = new AbortController();
-    const slow = () =>
-      new Promise((_, reject) =>
-        controller.signal.addEventListener("abort", () => reject(controller.signal.reason)),
-      );
-    const asked = ask(
-      budgetFetch({ ...options, fetch: slow }),
-      "/messages",
-      {},
-      {},
-      { signal: controller.signal },
-    );
-    await until(() => countsOf(limiter).running === 1, "the reservation");
-    controller.abort();
-    await assert.rejects(asked, { name: "AbortError" });
-    const { inputTokens, outputTokens, requests, running } = countsOf(limiter);
-    assert.ok(inputTokens > 0);
-    assert.deepEqual([outputTokens, requests, running], [0, 1, 0]);
   });
 
   test("that is refused in any form costs nothing", async () => {
@@ -630,7 +611,7 @@ describe("a denied call", () => {
       error: {
         type: "rate_limit_error",
         code: "budget_denied",
-        message: "the budget denies the call by outputTokens: try again in 200 s",
+        message: "the budget denies the call by outputTokens: try again in 3 minutes 20 seconds",
         policies: ["outputTokens"],
         retryAfter: 200_000,
         reserved: { outputTokens: 500 },
@@ -670,7 +651,7 @@ describe("a denied call", () => {
     const { error } = await response.json();
     assert.equal(
       error.message,
-      "the budget never allows the call by outputTokens: it may use 601 of 600; set its most output tokens, or the option estimate",
+      "the budget never allows the call by outputTokens: it may use 601 of 600 output tokens; set its most output tokens, or the option estimate",
     );
     assert.equal(error.retryAfter, null);
   });

@@ -1,15 +1,16 @@
 // Three processes with one budget in Redis charge what the provider counts, to the token; where it says no usage, no less
-// than what was delivered; and for a process that dies what it had reserved.
+// than what was delivered; and for a process that dies what it had reserved, however many calls were in flight.
 
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { after, before, beforeEach, test } from "node:test";
+import { budgetFetch } from "tollgate/ai";
 import { RedisLimiter } from "tollgate/redis";
 import { withServer } from "../redis/lib/setting.mjs";
 import { ControlledTime } from "../redis/lib/time.mjs";
 import { startProvider } from "./lib/provider.mjs";
-import { policies, priceOf, until } from "./lib/setting.mjs";
+import { policies, priceOf, prices, until } from "./lib/setting.mjs";
 
 const setting = withServer();
 const prefix = "budgets:";
@@ -150,4 +151,85 @@ test("a process that is killed in a stream is charged as it had reserved, when i
   time.now += 60_000;
   assert.deepEqual(await countsOf(limiter, "killed"), { ...running, running: 0 });
   await until(() => provider.ledger.at(-1).hasEnded, "the end of the connection");
+});
+
+test("of three processes that are killed among many calls, no less is charged than the provider counts", async () => {
+  const fleet = await Promise.all([startMember(), startMember(), startMember()]);
+  const most = 200;
+  const each = 60;
+  /** Ends each process in the middle of its calls, and starts another that goes on with the key. */
+  const killed = fleet.map(async (member, number) => {
+    member.send({
+      asks: Array.from({ length: each }, (_, call) => ({
+        key: "kills",
+        api: apis[call % 3],
+        stream: call % 4 !== 0,
+        output: 1 + ((11 * call + number) % 150),
+        cached: call % 5,
+        ...(call === 20 + 10 * number && { stall: 1, crash: 1 }),
+      })),
+    });
+    await messageOf(member);
+    member.kill("SIGKILL");
+    await once(member, "exit");
+    const next = await startMember();
+    next.send({
+      asks: Array.from({ length: 10 }, () => ({ key: "kills", api: "/responses", stream: true, output: 30 })),
+    });
+    await messageOf(next);
+  });
+  await Promise.all(killed);
+  await until(() => provider.ledger.every(({ hasEnded }) => hasEnded), "the end of all connections");
+  using time = new ControlledTime(setting.redis, Date.now());
+  const limiter = new RedisLimiter(policies(), { ...setting.options({ client: time.client }), prefix });
+  const before = await countsOf(limiter, "kills");
+  // The reservations of the dead are charged when they end.
+  time.now += 120_000;
+  const counts = await countsOf(limiter, "kills");
+  assert.deepEqual(counts, { ...before, running: 0 });
+  assert.ok(before.running >= 3, `${before.running} calls of the dead`);
+  const { ledger } = provider;
+  const [input, output] = ["input", "output"].map((field) => sum(ledger.map((call) => call[field])));
+  const usd = sum(ledger.map((call) => priceOf("gpt-5", { ...call, cached: call.plan.cached })));
+  assert.ok(counts.requests >= ledger.length);
+  assert.ok(counts.inputTokens >= input && counts.outputTokens >= output);
+  assert.ok(counts.usd >= usd, `${counts.usd} of ${usd}`);
+  // At most what the calls of the dead had reserved beyond what they used.
+  assert.ok(counts.outputTokens <= output + before.running * most);
+});
+
+test("more than 128 calls of a key are in flight, up to 1,024, and each is charged", async () => {
+  const limiter = new RedisLimiter(
+    policies().map((policy) => (policy.name === "running" ? { ...policy, limit: 1_000 } : policy)),
+    { ...setting.options(), prefix: "flight:" },
+  );
+  const gate = Promise.withResolvers();
+  let running = 0;
+  const fetch = budgetFetch({
+    limiter,
+    key: "a",
+    prices,
+    fetch: async () => {
+      running += 1;
+      await gate.promise;
+      return Response.json({ usage: { prompt_tokens: 5, completion_tokens: 3 } });
+    },
+  });
+  const body = JSON.stringify({ model: "gpt-5", messages: [], max_tokens: 100 });
+  const ask = () => fetch("https://x/v1/chat/completions", { method: "POST", body });
+  const asked = Array.from({ length: 1_000 }, ask);
+  await until(() => running === 1_000, "the calls");
+  assert.equal((await ask()).status, 429);
+  const flying = await countsOf(limiter, "a");
+  assert.deepEqual([flying.requests, flying.outputTokens, flying.running], [1_000, 100_000, 1_000]);
+  gate.resolve();
+  for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
+  assert.deepEqual(await countsOf(limiter, "a"), {
+    requests: 1_000,
+    tokens: 8_000,
+    inputTokens: 5_000,
+    outputTokens: 3_000,
+    usd: 1_000 * priceOf("gpt-5", { input: 5, output: 3 }),
+    running: 0,
+  });
 });

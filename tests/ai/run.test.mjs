@@ -123,7 +123,10 @@ describe("a stream", () => {
   test("that its reader forgets is charged as reserved some time later", async () => {
     const { limiter, options, time } = setting();
     const fetch = streaming({ pull: (controller) => controller.enqueue(event) });
-    const response = await budgetFetch({ ...options, fetch })("https://model", { method: "POST", body });
+    const response = await budgetFetch({ ...options, fetch })("https://model/v1/chat/completions", {
+      method: "POST",
+      body,
+    });
     const reader = response.body.getReader();
     await reader.read();
     await time.move(300_000);
@@ -136,7 +139,10 @@ describe("a stream", () => {
   test("that its reader waits for is extended as long as it takes", async () => {
     const { limiter, options, time } = setting();
     const fetch = streaming({ pull: () => new Promise(() => {}) });
-    const response = await budgetFetch({ ...options, fetch })("https://model", { method: "POST", body });
+    const response = await budgetFetch({ ...options, fetch })("https://model/v1/chat/completions", {
+      method: "POST",
+      body,
+    });
     response.text().catch(() => {});
     await time.move(3_600_000);
     assert.equal(limiter.get("user:42", "running"), 1);
@@ -454,7 +460,7 @@ describe("keys and estimates", () => {
       { type: "text", text: file },
     ]) {
       const body = JSON.stringify({ model: "gpt-5", messages: [{ role: "user", content: [part] }] });
-      await (await counting("https://model", { method: "POST", body })).text();
+      await (await counting("https://model/v1/chat/completions", { method: "POST", body })).text();
     }
     assert.deepEqual([inputs[0], inputs[1], inputs[2] > 300_000], [1_000, 1_000, true]);
   });

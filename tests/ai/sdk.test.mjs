@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import * as current from "ai";
 import * as former from "ai-6";
-import { BudgetDenied, budget } from "tollgate/ai";
+import { BudgetDenied, budget, budgetRun } from "tollgate/ai";
 import { embeddingModel, languageModel } from "./lib/model.mjs";
 import { startProvider } from "./lib/provider.mjs";
 import { countsOf, priceOf, setting } from "./lib/setting.mjs";
@@ -76,6 +76,50 @@ for (const [name, sdk, version] of [
       await stream.consumeStream();
       assert.equal(provider.ledger.length, 4);
       assert.deepEqual(countsOf(limiter), counted());
+    });
+
+    test("tools: the usage that the SDK sums is charged once, by its report or step by step", async () => {
+      const weather = tool({
+        inputSchema: jsonSchema({ type: "object", properties: { city: { type: "string" } } }),
+        execute: async ({ city }) => `${city}: snow`,
+      });
+      const stopWhen = sdk.stepCountIs?.(3) ?? sdk.isStepCount(3);
+      const model = languageModel(provider.url, version, sdk.APICallError);
+      const asked = { model, tools: { weather }, stopWhen, prompt: prompt({ output: 9, cached: 2 }) };
+      const { limiter, options } = setting();
+      const run = budgetRun({ ...options, estimate: { inputTokens: 500, outputTokens: 500 } });
+      await run(
+        async ({ report }) => {
+          const { steps, usage, totalUsage } = await generateText(asked);
+          assert.equal(steps.length, 2);
+          for (const step of steps) report(step.usage);
+          report(totalUsage ?? usage);
+        },
+        { model: "gpt-5" },
+      );
+      const whole = provider.ledger.splice(0);
+      const sum = (calls, of) => calls.reduce((total, call) => total + of(call), 0);
+      const priced = (calls) =>
+        // The price of a sum is rounded up once.
+        priceOf("gpt-5", {
+          input: sum(calls, ({ input }) => input),
+          cached: sum(calls, ({ plan }) => plan.cached),
+          output: sum(calls, ({ output }) => output),
+        });
+      assert.equal(
+        countsOf(limiter).tokens,
+        sum(whole, ({ input, output }) => input + output),
+      );
+      assert.equal(countsOf(limiter).usd, priced(whole));
+      const { limiter: other, options: more } = setting();
+      await budgetRun({ ...more, estimate: { inputTokens: 500, outputTokens: 500 } })(
+        async ({ add }) => {
+          const { steps } = await generateText(asked);
+          for (const { usage } of steps) add(usage);
+        },
+        { model: "gpt-5" },
+      );
+      assert.equal(countsOf(other).usd, priced(provider.ledger));
     });
 
     test("objects: a response that does not fit the schema is charged too", async () => {

@@ -104,7 +104,10 @@ describe("openai", () => {
         [error.status, error.code, error.headers.get("retry-after")],
         [429, "budget_denied", "80"],
       );
-      assert.match(error.message, /the budget denies the call by outputTokens: try again in 80 s/);
+      assert.match(
+        error.message,
+        /the budget denies the call by outputTokens: try again in 1 minute 20 seconds/,
+      );
       return true;
     });
     assert.equal(provider.requests.length, 1);
@@ -158,7 +161,10 @@ describe("@anthropic-ai/sdk", () => {
     const setting = budgeted({}, tight);
     await assert.rejects(clientOf(setting).messages.create({ ...asked({}), max_tokens: 101 }), (error) => {
       assert.ok(error instanceof AnthropicRateLimitError);
-      assert.match(error.message, /never allows the call by outputTokens: it may use 101 of 100/);
+      assert.match(
+        error.message,
+        /never allows the call by outputTokens: it may use 101 of 100 output tokens/,
+      );
       return true;
     });
     assert.equal(provider.requests.length, 0);

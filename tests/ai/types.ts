@@ -17,6 +17,7 @@ import {
 import OpenAI from "openai";
 import { RateLimiter } from "tollgate";
 import {
+  type BudgetCharge,
   BudgetDenied,
   type BudgetMiddleware,
   type BudgetOptions,
@@ -24,6 +25,8 @@ import {
   budget,
   budgetFetch,
   budgetRun,
+  dollars,
+  type ModelUsage,
   usd,
 } from "tollgate/ai";
 import { RemoteLimiter } from "tollgate/client";
@@ -64,6 +67,18 @@ const options: BudgetOptions = {
   wait: "30s",
 };
 
+budgetFetch({
+  ...options,
+  prices: ({ model, usage }) => (model === "gpt-5" ? { input: "1.25", output: "10" } : priceOf(usage)),
+  maxOutputTokens: { "gpt-5": 32_000 },
+  onAbort: "reserved",
+  onCharge: ({ usd, usage }: BudgetCharge) => console.log(dollars(usd ?? 0), usage?.uses["images"]),
+  softLimits: { usd: 0.8 },
+  onSoftLimit: async ({ used, limit }) => console.log(used / limit),
+  onUnknown: ({ url }) => (url.endsWith("/agents") ? "count" : "error"),
+});
+const priceOf = ({ outputTokens }: ModelUsage): string | undefined => (outputTokens > 5 ? "0.5" : undefined);
+
 const middleware: BudgetMiddleware = budget({
   ...options,
   onDenied: (denied) => console.warn(denied.retryAfter),
@@ -82,8 +97,9 @@ new OpenAI({ fetch });
 new Anthropic({ fetch });
 export const response: Response = await fetch("https://api.example.com", { method: "POST" });
 
-const text: string = await budgetRun(options)(async ({ report }) => {
+const text: string = await budgetRun(options)(async ({ report, add }) => {
   report({ inputTokens: 5, outputTokens: 7 });
+  add({ promptTokenCount: 5, candidatesTokenCount: 7 });
   return "done";
 });
 export const wait: number | undefined = new Error(text) instanceof BudgetDenied ? 5 : undefined;

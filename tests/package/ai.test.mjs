@@ -43,8 +43,8 @@ test("openai-fetch: tenants have their own budgets under that of the account", o
   assert.deepEqual(lines, [
     `a: 560 characters, ${left(1)} of 300 tokens are left`,
     `b: 560 characters, ${left(1)} of 300 tokens are left`,
-    "a: the budget denies the call by tokens: try again in … s",
-    "b: the budget denies the call by tokens: try again in … s",
+    "a: the budget denies the call by tokens: try again in …",
+    "b: the budget denies the call by tokens: try again in …",
   ]);
   assert.equal(provider.ledger.length, 2);
 });
@@ -90,6 +90,7 @@ test("the entry imports its errors, and has no wasm", async () => {
     "budget",
     "budgetFetch",
     "budgetRun",
+    "dollars",
     "usd",
   ]);
   for (const extension of ["js", "cjs"]) {
