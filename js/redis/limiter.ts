@@ -367,8 +367,8 @@ export class RedisLimiter implements AsyncLimiter {
    * Returns what the value of a key in Redis says of it.
    * @internal
    */
-  static inspect(value: string, now: number, since: number): Inspection {
-    return inspection(value, now, since);
+  static inspect(value: string, now: number, since: number, policies?: Policies): Inspection {
+    return inspection(value, now, since, policies);
   }
 
   /**
