@@ -1,3 +1,4 @@
+import { printable } from "../printable.ts";
 import type { CandidateSummary } from "./candidate.ts";
 import type { Difference } from "./difference.ts";
 import type { ReplaySummary } from "./replay.ts";
@@ -25,7 +26,7 @@ const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", 
 
 /** Returns a text escaped for HTML. */
 export const escaped = (text: string): string =>
-  text.replace(/[&<>"]/g, (letter) => entities[letter] as string);
+  printable(text).replace(/[&<>"]/g, (letter) => entities[letter] as string);
 
 /** Returns a summary as HTML without scripts and inline styles; its style sheet is `summary.css`. */
 export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {

@@ -14,7 +14,7 @@ export const except: Command = keyCommand(
     name: "except",
     summary: "Gives a key other numbers until a time, or allows or denies everything; shows what it has",
     usage:
-      "(<key> | --part <part>…) [<policy>.<field>=<number>…] [--for <time>] (--redis <url> | --url <url>)",
+      "(<key> | --ip <address> | --part <part>…) [<policy>.<field>=<number>…] [--for <time>] (--redis <url> | --url <url>)",
     options: {
       for: { value: "<time>", help: "how long from now: 3d, 12h, or milliseconds; at most 400 days" },
       until: { value: "<time>", help: "when it ends instead: 2026-12-01, 2026-12-01T09:00Z" },
@@ -70,7 +70,7 @@ function exceptionOf(given: Given): Exception | null | undefined {
 
 /** Returns the operands that are no key. */
 const assignmentsIn = (given: Given): readonly string[] =>
-  given.has("part") ? given.operands : given.operands.slice(1);
+  given.has("part") || given.has("ip") ? given.operands : given.operands.slice(1);
 
 function assigned(texts: readonly string[]): Exception {
   const exception: Record<string, Record<string, unknown> | unknown> = {};

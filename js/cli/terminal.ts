@@ -19,9 +19,11 @@ import {
 import type { TimelineSummary } from "../access-log/timeline.ts";
 import type { LeftOut } from "../access-log/unread.ts";
 import { count, counted, ends, moment, span } from "../access-log/words.ts";
+import { printable } from "../printable.ts";
 
 const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
-const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);
+const coloured = (code: number) => (text: string) =>
+  isColoured ? `\x1b[${code}m${printable(text)}\x1b[0m` : printable(text);
 const bold = coloured(1);
 const dim = coloured(2);
 const red = coloured(31);
@@ -121,7 +123,9 @@ function leftOut(what: string, { count: total, examples }: LeftOut): string {
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 
 /** Returns a table, its first column aligned to the left and the others to the right. */
-export function table({ head, rows }: Table): string {
+export function table(texts: Table): string {
+  const head = texts.head.map(printable);
+  const rows = texts.rows.map((row) => row.map(printable));
   const widths = head.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),
   );

@@ -71,7 +71,7 @@ test("get shows what counts for a key, under the policies that Redis has of it",
   assert.deepEqual([reserved.count, reserved.reservations, reserved.allowed], [2, 1, true]);
   const { stdout } = await command(["get", "user:42"]);
   assert.match(stdout, /^count {6}5\nlimit {6}5\nremaining {2}0\nallowed {4}no, retry after \d+ ms\nexpires/);
-  assert.match(stdout, /^api {8}5 of 5, until 20.*\nban {8}1 of 3, until 20.*$/m);
+  assert.match(stdout, /^api {8}5 of 5, until 20.*\nban {8}1 of 3 denials, until 20.*$/m);
 });
 
 test("every algorithm's policy is read from Redis as it was written", async () => {

@@ -2,7 +2,7 @@ import { type JsonException, keyException } from "../../policy/exception-fields.
 import type { RedisLimiter } from "../../redis/index.ts";
 import type { Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import { CommandError } from "../errors.ts";
-import type { KeyReport, KeyStory, KeyTarget } from "../key-target.ts";
+import { type KeyReport, type KeyStory, type KeyTarget, limitOrNone, type Unbanned } from "../key-target.ts";
 import type { Nodes } from "./nodes.ts";
 import type { StoredLimiter } from "./stored-limiter.ts";
 
@@ -11,6 +11,7 @@ export class RedisKey implements KeyTarget {
   readonly words: string;
   readonly json: { readonly key: string };
   readonly hint = "";
+  readonly place = "Redis";
   readonly #key: string;
   readonly #policy: string | undefined;
   readonly #stored: StoredLimiter;
@@ -44,16 +45,17 @@ export class RedisKey implements KeyTarget {
     if (read === undefined || read.seen.endsAt === 0) return null;
     const { seen, now } = read;
     const [exception = null, until = 0] = seen.exception ?? [];
-    const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
+    const policies = seen.states.map(({ policy, count, limit, endsAt, bannedFor, isBan }) => ({
       policy,
       count,
       limit,
       expiresAt: endsAt,
+      ...(isBan ? { bannedUntil: bannedFor === 0 ? 0 : now + bannedFor } : {}),
     }));
     return {
       count: seen.count,
-      limit: seen.limit,
-      remaining: seen.remaining,
+      limit: limitOrNone(seen.limit),
+      remaining: limitOrNone(seen.remaining),
       allowed: seen.allowed,
       retryAfter: seen.retryAfter,
       moreAfter: seen.moreAfter,
@@ -74,8 +76,10 @@ export class RedisKey implements KeyTarget {
     return (await this.#limiter()).ban(this.#key, length as never, this.#policy);
   }
 
-  async unban(): Promise<boolean> {
-    return (await this.#limiter()).unban(this.#key, this.#policy);
+  async unban(): Promise<Unbanned> {
+    const wasBanned = await (await this.#limiter()).unban(this.#key, this.#policy);
+    const { policies = [] } = (await this.#report()) ?? {};
+    return { wasBanned, others: policies.filter(({ bannedUntil = 0 }) => bannedUntil > 0) };
   }
 
   async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
