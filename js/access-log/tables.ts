@@ -2,6 +2,7 @@ import type { Policy } from "../index.ts";
 import { printable } from "../printable.ts";
 import type { CandidateSummary, NewKeysSummary } from "./candidate.ts";
 import type { OnlyDeniedKeys } from "./difference.ts";
+import type { FieldSample } from "./samples.ts";
 import type { StorySummary } from "./story.ts";
 import type { Suggestion } from "./suggest.ts";
 import { count, counted, inWords, limitInWords, moment, percent, span } from "./words.ts";
@@ -117,6 +118,32 @@ export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table =
     ...(keysBanned > 0 ? [count(banned)] : []),
   ]),
 });
+
+/** The most keys of which samples are shown; the rest is in JSON. */
+const mostSampled = 5;
+
+/** Who was denied most: for each key, the fields of its denied lines in words. */
+export interface SampledKey {
+  readonly key: string;
+  readonly fields: readonly (readonly [name: string, words: string])[];
+}
+
+/** Returns the paths, agents and users of the keys that were denied most. */
+export const sampledKeys = ({ worst }: CandidateSummary): readonly SampledKey[] =>
+  worst.slice(0, mostSampled).flatMap(({ key, samples }) => {
+    const { lines = 0, paths, agents, users } = samples ?? {};
+    const fields = Object.entries({ paths, agents, users }).flatMap(([name, sample]) =>
+      sample === undefined ? [] : [[name, sampleInWords(sample, lines)] as const],
+    );
+    return fields.length === 0 ? [] : [{ key: shown(key), fields }];
+  });
+
+function sampleInWords({ most, different, isMore = false }: FieldSample, lines: number): string {
+  const texts = most.map(({ text, times }) => `${shown(text)} ${percent(times, lines)}`);
+  const rest = different - most.length;
+  const more = rest > 0 ? [`${count(rest)}${isMore ? "+" : ""} more`] : [];
+  return [...texts, ...more].join(", ");
+}
 
 /** Returns the table of the keys that only one of two policies denied. */
 export const onlyDeniedTable = ({ worst }: OnlyDeniedKeys): Table => ({

@@ -42,7 +42,7 @@ test("replay: keys, paths, agents, users, fields and lines that cannot be read",
     ...Array.from({ length: 9 }, () => ({ time: at, ip: nasty })),
     { time: nasty },
   ];
-  const input = lines.map((line) => `${JSON.stringify(line)}\n`).join("") + `${nasty}\n`;
+  const input = `${lines.map((line) => JSON.stringify(line)).join("\n")}\n${nasty}\n`;
   for (const more of [
     [],
     ["--json"],
