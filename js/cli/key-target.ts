@@ -107,7 +107,9 @@ export interface KeyTarget {
   ban(length: string | number): Promise<number>;
   unban(): Promise<Unbanned>;
   /** Returns when the exception ends; of null when the one before would have ended, 0 if there was none. */
-  except(exception: Exception | null, end?: ExceptionEnd): Promise<number>;
+  except(exception: Exception | null, end?: ExceptionEnd, note?: string): Promise<number>;
+  /** Returns the note of the exception that ends at a time; `undefined` if there is none. */
+  note(until: number): Promise<string | undefined>;
   /** Returns the exception that is in force; null if there is none. */
   exception(): Promise<KeyException | null>;
   close(): void;

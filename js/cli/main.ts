@@ -4,6 +4,7 @@ import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
 import { exit, isCommandError, isTooDeep, tooDeep, UsageError } from "./errors.ts";
 import { except } from "./except.ts";
+import { exceptions } from "./exceptions.ts";
 import { init } from "./init.ts";
 import { ban, get, reset, unban, why } from "./key-commands.ts";
 import { nearest } from "./near.ts";
@@ -12,7 +13,19 @@ import { print, printError } from "./output.ts";
 import { replay } from "./replay.ts";
 import { top } from "./top/top.ts";
 
-const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, except, why, top];
+const commands: readonly Command[] = [
+  replay,
+  check,
+  init,
+  get,
+  reset,
+  ban,
+  unban,
+  except,
+  exceptions,
+  why,
+  top,
+];
 
 /** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {

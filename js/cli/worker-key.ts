@@ -43,7 +43,11 @@ export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
     reset: (reservations) => key.reset({ reservations }),
     ban: (length) => key.ban(length as never),
     unban: async () => ({ wasBanned: await key.unban(), others: [] }),
-    except: (exception, end) => key.except(exception, end),
+    except: async (exception, end, note) => {
+      if (note !== undefined) throw new UsageError("--note is for Redis");
+      return key.except(exception, end);
+    },
+    note: async () => undefined,
     exception: () => key.exceptions(),
     close() {},
   };

@@ -4,7 +4,8 @@ import type { Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import { CommandError } from "../errors.ts";
 import { type KeyReport, type KeyStory, type KeyTarget, limitOrNone, type Unbanned } from "../key-target.ts";
 import type { Nodes } from "./nodes.ts";
-import type { StoredLimiter } from "./stored-limiter.ts";
+import { Notes } from "./notes.ts";
+import { type LimiterName, type StoredLimiter, timeOf } from "./stored-limiter.ts";
 
 /** A key of a limiter in Redis. What changes it goes through its log, so that every process learns of it. */
 export class RedisKey implements KeyTarget {
@@ -16,8 +17,16 @@ export class RedisKey implements KeyTarget {
   readonly #policy: string | undefined;
   readonly #stored: StoredLimiter;
   readonly #nodes: Nodes;
+  readonly #named: LimiterName;
 
-  constructor(key: string, policy: string | undefined, stored: StoredLimiter, nodes: Nodes) {
+  constructor(
+    key: string,
+    policy: string | undefined,
+    stored: StoredLimiter,
+    nodes: Nodes,
+    named: LimiterName,
+  ) {
+    this.#named = named;
     this.words = key;
     this.json = { key };
     this.#key = key;
@@ -82,11 +91,18 @@ export class RedisKey implements KeyTarget {
     return { wasBanned, others: policies.filter(({ bannedUntil = 0 }) => bannedUntil > 0) };
   }
 
-  async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+  async except(exception: Exception | null, end?: ExceptionEnd, note?: string): Promise<number> {
     const limiter = await this.#limiter();
-    return exception === null
+    const until = await (exception === null
       ? limiter.except(this.#key, null)
-      : limiter.except(this.#key, exception, end ?? {});
+      : limiter.except(this.#key, exception, end ?? {}));
+    const now = exception === null ? until : await timeOf(this.#nodes);
+    await new Notes(this.#nodes).write(this.#named, this.#key, until, now, note);
+    return until;
+  }
+
+  async note(until: number): Promise<string | undefined> {
+    return new Notes(this.#nodes).read(this.#named, this.#key, until);
   }
 
   async exception(): Promise<KeyException | null> {
