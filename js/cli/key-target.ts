@@ -1,8 +1,9 @@
-import { ipKey } from "../index.ts";
+import { ipKey, type Policies } from "../index.ts";
+import { ReadPolicies } from "../policy/policies.ts";
 import type { Exception, ExceptionEnd, KeyException } from "../types.ts";
 import { UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
-import { readPolicies } from "./policies.ts";
+import { readPolicies, wrongPolicy } from "./policies.ts";
 import { workerKey } from "./worker-key.ts";
 
 /** What counts for a key now under one policy: hits under their limit, or the denials that begin a ban. */
@@ -242,9 +243,20 @@ export async function readTarget(
   }
   if (key === undefined) throw new UsageError("--part is for a Worker");
   const text = given.one("policies");
-  const policies = text === undefined ? undefined : readPolicies(text, undefined, "--policies")[0]?.policies;
+  const policies = text === undefined ? undefined : checkedPolicies(text);
   const { redisKey } = await import("./redis/index.ts");
   return redisKey(key, { ...place, policies, policy: given.one("policy") });
+}
+
+/** Reads and validates the value of `--policies`. */
+function checkedPolicies(text: string): Policies | undefined {
+  const [named] = readPolicies(text, undefined, "--policies");
+  try {
+    if (named !== undefined) ReadPolicies.of(named.policies);
+  } catch (error) {
+    throw wrongPolicy(named?.from ?? "--policies", error);
+  }
+  return named?.policies;
 }
 
 /** Returns the parts of a rule's key. That of an address alone is one. */

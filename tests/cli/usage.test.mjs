@@ -22,6 +22,7 @@ test("every command has its help, and names its options there", async () => {
     "ban",
     "unban",
     "except",
+    "exceptions",
     "why",
     "top",
   ]);

@@ -379,7 +379,7 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(document.paths)).toHaveLength(17);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
-    const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
+    const [closed, broken] = [{ TOLLGATE_TOKEN: undefined }, { LIMITERS }].map(
       (more) => workerWith(config, more).fetch,
     );
     logged();
