@@ -168,14 +168,12 @@ describe("tokens", () => {
   });
 
   it("403 where none is configured, and how to set one", async () => {
-    for (const TOLLGATE_TOKEN of [undefined, ""]) {
-      const own = workerWith(config, { TOLLGATE_TOKEN });
-      const answer = await call("hit", {}, {}, own.fetch);
-      expect(answer).toMatchObject({
-        status: 403,
-        body: { detail: expect.stringContaining("secret put TOLLGATE_TOKEN") },
-      });
-    }
+    const own = workerWith(config, { TOLLGATE_TOKEN: undefined });
+    const answer = await call("hit", {}, {}, own.fetch);
+    expect(answer).toMatchObject({
+      status: 403,
+      body: { detail: expect.stringContaining("secret put TOLLGATE_TOKEN") },
+    });
   });
 });
 
