@@ -107,15 +107,6 @@ test("tables nested a hundred thousand deep are an error of one line", async (t)
   assert.notEqual(code, 0);
 });
 
-test("a configuration cannot change what all objects inherit", async (t) => {
-  const config = folderWith(t, {
-    "wrangler.toml":
-      "[__proto__]\npolluted = 1\n[constructor.prototype]\npolluted = 1\n[vars.TOLLGATE.__proto__]\nupstream = 'A'\n",
-  });
-  const { code } = await safely(["check", config("wrangler.toml")]);
-  assert.ok(code === 0 || code === 1);
-});
-
 /** A Worker that answers everything with what `answer` makes of a path. */
 async function answering(t, answer) {
   const server = createServer((request, response) => {
