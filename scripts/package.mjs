@@ -47,6 +47,7 @@ export async function buildPackage() {
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
+  writeFileSync(bundledList, JSON.stringify([...bundled].sort()));
 }
 
 /** Errors are in a file of their own, which all entries import, so that their class exists once. */
@@ -63,7 +64,7 @@ const errorsBeside = (format) => ({
 async function bundleAs(outfile, { plugins = [], ...options }) {
   // Not at the top: on a fresh clone this file is read before there is an esbuild.
   const { build } = await import("esbuild");
-  await build({
+  const { metafile } = await build({
     entryPoints: [inProject("js/index.ts")],
     outfile,
     bundle: true,
@@ -71,10 +72,20 @@ async function bundleAs(outfile, { plugins = [], ...options }) {
     target: "es2022",
     legalComments: "none",
     logLevel: "warning",
+    metafile: true,
     ...options,
     plugins: [...plugins, errorsBeside(options.format), chunksBeside(options.format)],
   });
+  for (const file of Object.keys(metafile.inputs)) {
+    const [folder] = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [];
+    if (folder !== undefined) bundled.add(folder);
+  }
 }
+
+/** The list of the folders of npm packages of which code is bundled, for the notice of their licences. */
+export const bundledList = inProject("build/bundled.json");
+
+const bundled = new Set();
 
 /** Moves inlined wasm behind the code, which is read before: gzip then has less of both at once. */
 function putWasmLast(file, count) {

@@ -1,3 +1,5 @@
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { build } from "./build.mjs";
 import { nodeTestFlags } from "./lib/node-test.mjs";
 import { optionsGiven } from "./lib/options.mjs";
@@ -12,7 +14,6 @@ const given = optionsGiven(
   "npm run release -- --dry-run, with --skip-tests or without",
 );
 const dryRun = given["dry-run"] ?? false;
-const flag = dryRun ? ["--dry-run"] : [];
 const { version, date, changes } = newest();
 const tag = `v${version}`;
 
@@ -65,15 +66,21 @@ function tests() {
 
 const packed = () => show(bin("node"), [...nodeTestFlags, "tests/release/*.test.mjs"]);
 
-/** Publishes, unless an earlier release that stopped half-way has done so. */
-async function publish(command, args) {
-  try {
-    say(await quiet(command, command, args));
-  } catch (error) {
-    if (dryRun || !/already (exists|uploaded)|previously published/.test(error.output)) throw error;
-    return "published before";
-  }
+/** Packs the crate and the package into a folder, which a job of its own publishes: it runs nothing of this project. */
+async function pack() {
+  rmSync(inProject("release"), { recursive: true, force: true });
+  mkdirSync(inProject("release"));
+  await quiet("cargo", "cargo", ["package", "--no-verify", "--package", "tollgate"]);
+  copyFileSync(
+    join(targetFolder(), "package", `tollgate-${version}.crate`),
+    inProject("release", `tollgate-${version}.crate`),
+  );
+  await quiet("npm", "npm", ["pack", "--ignore-scripts", "--pack-destination", "release"]);
+  return readdirSync(inProject("release")).join(", ");
 }
+
+const targetFolder = () =>
+  JSON.parse(outputOf("cargo", ["metadata", "--format-version", "1", "--no-deps"])).target_directory;
 
 const steps = [
   ["the work tree is clean", clean],
@@ -84,10 +91,9 @@ const steps = [
   ["npm test", tests],
   ["build", build],
   ["what is packed", packed],
-  [`cargo publish ${flag}`, () => publish("cargo", ["publish", ...flag])],
-  [`npm publish ${flag}`, () => publish("npm", ["publish", ...flag])],
-  [`tag ${tag}`, () => (dryRun ? "not in a dry run" : show("git", ["tag", tag]))],
-  ["push the tag", () => (dryRun ? "not in a dry run" : show("git", ["push", "origin", tag]))],
+  ["cargo publish --dry-run", () => quiet("cargo", "cargo", ["publish", "--dry-run"])],
+  ["npm publish --dry-run", () => quiet("npm", "npm", ["publish", "--dry-run"])],
+  ["pack into release/", pack],
 ];
 
 await afterSetUp(toTest, async (found) => {
@@ -96,6 +102,6 @@ await afterSetUp(toTest, async (found) => {
     const note = await run(found);
     if (typeof note === "string") say(dim(`      ${note}`));
   }
-  say(green(dryRun ? `\n${tag} could be released.` : `\n${tag} is released.`));
+  say(green(dryRun ? `\n${tag} could be released.` : `\n${tag} is packed for release.`));
   for (const line of missing) say(`Before that: ${line}.`);
 });

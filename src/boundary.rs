@@ -24,6 +24,7 @@ use crate::{Decision, Denied, HitId, MAX, Options, Settlement};
 
 pub use one_key::OneKey;
 
+pub use crate::error::quoting::acts_on_terminals;
 pub use crate::error::wording::TEXTS;
 pub use crate::growth::OutOfMemory;
 pub use crate::headers::{Quota, write_headers, write_problem};

@@ -57,6 +57,7 @@ pub struct Quota<'a> {
     unit: &'a str,
     /// 0 if it is not constant.
     period: u64,
+    is_bucket: bool,
     /// Whether the policy is a ban, which has no quota.
     is_ban: bool,
 }
@@ -68,7 +69,17 @@ impl<'a> Quota<'a> {
     fn new(algorithm: &AnyAlgorithm, name: &'a str, unit: Option<&'a str>) -> Self {
         let default = if algorithm.is_concurrency() { "concurrent-requests" } else { DEFAULT_UNIT };
         let (limit, is_ban) = (algorithm.limit(), algorithm.is_ban());
-        Self { name, limit, unit: unit.unwrap_or(default), period: period(algorithm), is_ban }
+        let is_bucket = matches!(algorithm, AnyAlgorithm::Bucket(_));
+        Self { name, limit, unit: unit.unwrap_or(default), period: period(algorithm), is_bucket, is_ban }
+    }
+
+    /// Returns the quota with the limit of a decision under the policy at this position: an exception may have another. The
+    /// period of a bucket depends on its rate, which a decision does not have.
+    fn in_force(self, decision: &Decision, position: usize) -> Self {
+        if position != decision.policy || decision.limit == self.limit {
+            return self;
+        }
+        Self { limit: decision.limit, period: if self.is_bucket { 0 } else { self.period }, ..self }
     }
 
     /// Returns the quota of a policy that is known by its numbers; `None` if they are out of range.
@@ -119,13 +130,14 @@ fn fields<'a>(
     for (position, quota) in quotas.enumerate().filter(|(_, quota)| !quota.is_ban) {
         policies.push_str(if policies.is_empty() { "" } else { ", " });
         push_quoted(&mut policies, quota.name);
-        push_parameter(&mut policies, ";q=", quota.limit);
+        let Quota { limit, period, .. } = quota.in_force(decision, position);
+        push_parameter(&mut policies, ";q=", limit);
         if quota.unit != DEFAULT_UNIT {
             policies.push_str(";qu=");
             push_quoted(&mut policies, quota.unit);
         }
-        if quota.period >= 1_000 {
-            push_parameter(&mut policies, ";w=", seconds(quota.period));
+        if period >= 1_000 {
+            push_parameter(&mut policies, ";w=", seconds(period));
         }
         // Under a ban, nothing remains of any quota.
         if position == decision.policy || is_banned {
@@ -267,4 +279,27 @@ fn window(decision: &Decision) -> u64 {
 
 fn seconds(milliseconds: u64) -> u64 {
     milliseconds.div_ceil(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Exception, Limiter, ManualClock, Policy};
+
+    #[test]
+    fn the_quota_of_the_binding_policy_is_that_of_the_exception_in_force() {
+        let window = Policy::fix_window(5, "1m").unwrap().named("burst").unwrap();
+        let bucket = Policy::token_bucket(10, 1, "1s").unwrap().named("flow").unwrap();
+        for (policy, field, expected) in [
+            (window, "limit", "\"burst\";q=1000;w=60"),
+            // Its period is that of a rate that the decision does not have.
+            (bucket, "capacity", "\"flow\";q=1000"),
+        ] {
+            let mut limiter = Limiter::<String, _>::new(policy, ManualClock::new(0)).unwrap();
+            let exception: Exception = serde_json::from_str(&format!("{{\"{field}\":1000}}")).unwrap();
+            limiter.except("vip", &exception, 60_000).unwrap();
+            let decision = limiter.hit("vip", 1).unwrap();
+            assert_eq!(rate_limit_headers(&decision, limiter.policies())[0].1, expected);
+        }
+    }
 }

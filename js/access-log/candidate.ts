@@ -88,7 +88,8 @@ export class PolicyCandidate implements Candidate {
     this.policies = Array.isArray(policies) ? this.#limiter.policies : (this.#limiter.policies[0] as Policy);
   }
 
-  replay({ times, keys, costs }: Entries, from: number, to: number): void {
+  replay(entries: Entries, from: number, to: number): void {
+    const { times, keys, costs } = entries;
     for (let at = from; at < to; at += 1) {
       const key = keys[at] as number;
       if (key < 0) continue;
@@ -97,6 +98,7 @@ export class PolicyCandidate implements Candidate {
       const { allowed, remaining, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
       if (reason === "full") throw full();
       this.tally.add(time, key, allowed, retryAfter, reason === "banned");
+      if (!allowed) this.tally.sample(key, () => entries.detailsOf(at));
       this.traffic?.add(time, key, allowed, retryAfter, reason === "banned");
       this.#story?.add(time, allowed, remaining, retryAfter);
     }

@@ -1,7 +1,24 @@
 /** The most lines by which a line may be out of order. */
 export const defaultSortWindow = 65_536;
 
-/** The entries of a log in columns: time, key, plan and cost of each line. */
+/** Who sent a line, and what for. */
+export interface LineDetails {
+  readonly path: string | undefined;
+  readonly agent: string | undefined;
+  readonly user: string | undefined;
+}
+
+/** Where the text of a line is: the number of its block, and its start and end there. */
+export interface LinePlace {
+  readonly block: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads a line once more: that of a denied hit, of which there are few. Without its text there are no details. */
+export type ReadDetails = (place: LinePlace) => LineDetails;
+
+/** The entries of a log in columns: time, key, plan and cost of each line, and where its text is. */
 export class Entries {
   readonly times: Float64Array;
   /** The number of the key; -1 if the line has none. */
@@ -9,9 +26,17 @@ export class Entries {
   /** The number of the plan by the rules of a configuration; -1 without a configuration. */
   readonly plans: Int32Array;
   readonly costs: Float64Array;
+  readonly #blocks: Int32Array;
+  readonly #starts: Int32Array;
+  readonly #ends: Int32Array;
+  readonly #read: ReadDetails;
   length = 0;
 
-  constructor(capacity: number) {
+  constructor(capacity: number, read: ReadDetails) {
+    this.#read = read;
+    this.#blocks = new Int32Array(capacity);
+    this.#starts = new Int32Array(capacity);
+    this.#ends = new Int32Array(capacity);
     this.times = new Float64Array(capacity);
     this.keys = new Int32Array(capacity);
     this.plans = new Int32Array(capacity);
@@ -23,6 +48,31 @@ export class Entries {
     this.keys[at] = from.keys[index] as number;
     this.plans[at] = from.plans[index] as number;
     this.costs[at] = from.costs[index] as number;
+    this.setPlace(at, from.placeOf(index));
+  }
+
+  setPlace(at: number, { block, start, end }: LinePlace): void {
+    this.#blocks[at] = block;
+    this.#starts[at] = start;
+    this.#ends[at] = end;
+  }
+
+  placeOf(at: number): LinePlace {
+    return {
+      block: this.#blocks[at] as number,
+      start: this.#starts[at] as number,
+      end: this.#ends[at] as number,
+    };
+  }
+
+  /** Returns who sent a line, and what for. */
+  detailsOf(at: number): LineDetails {
+    return this.#read(this.placeOf(at));
+  }
+
+  /** Returns the blocks of the lines. */
+  blocks(): ReadonlySet<number> {
+    return new Set(this.#blocks.subarray(0, this.length));
   }
 }
 
@@ -39,17 +89,22 @@ export class Sorter {
   #isSorted = true;
   #latest = Number.NEGATIVE_INFINITY;
 
-  constructor(window = defaultSortWindow) {
+  constructor(read: ReadDetails, window = defaultSortWindow) {
     this.#window = window;
-    this.#buffer = new Entries(2 * window);
-    this.#sorted = new Entries(2 * window);
+    this.#buffer = new Entries(2 * window, read);
+    this.#sorted = new Entries(2 * window, read);
+  }
+
+  /** Returns the blocks of the lines that were not taken yet. */
+  blocks(): ReadonlySet<number> {
+    return this.#buffer.blocks();
   }
 
   get isFull(): boolean {
     return this.#buffer.length === 2 * this.#window;
   }
 
-  add(time: number, key: number, plan: number, cost: number): void {
+  add(time: number, key: number, plan: number, cost: number, place: LinePlace): void {
     const buffer = this.#buffer;
     const at = buffer.length;
     if (at > 0 && time < (buffer.times[at - 1] as number)) this.#isSorted = false;
@@ -57,6 +112,7 @@ export class Sorter {
     buffer.keys[at] = key;
     buffer.plans[at] = plan;
     buffer.costs[at] = cost;
+    buffer.setPlace(at, place);
     buffer.length = at + 1;
   }
 

@@ -1,3 +1,4 @@
+import { printable } from "../printable.ts";
 import type { CandidateSummary } from "./candidate.ts";
 import type { Difference } from "./difference.ts";
 import type { ReplaySummary } from "./replay.ts";
@@ -11,6 +12,7 @@ import {
   priceTable,
   ruleNotes,
   rulesTable,
+  sampledKeys,
   storyRest,
   storyTable,
   suggestionsTable,
@@ -19,13 +21,13 @@ import {
 } from "./tables.ts";
 import type { TimelineSummary } from "./timeline.ts";
 import type { LeftOut } from "./unread.ts";
-import { count, counted, ends, moment, span } from "./words.ts";
+import { count, counted, ends, marksOf, moment, span } from "./words.ts";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
 /** Returns a text escaped for HTML. */
 export const escaped = (text: string): string =>
-  text.replace(/[&<>"]/g, (letter) => entities[letter] as string);
+  printable(text).replace(/[&<>"]/g, (letter) => entities[letter] as string);
 
 /** Returns a summary as HTML without scripts and inline styles; its style sheet is `summary.css`. */
 export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
@@ -77,6 +79,7 @@ function details(candidate: CandidateSummary, level: number): string {
     worst.length === 0 || story !== undefined
       ? ""
       : table(mostDenied(name), keysTable(candidate), widths(candidate)),
+    story === undefined ? sampled(candidate) : "",
     priced(candidate),
     story === undefined ? "" : table(`Its hits under ${name}, UTC`, storyTable(story)),
     story === undefined || storyRest(story) === "" ? "" : `<p class="replay-note">${storyRest(story)}</p>`,
@@ -85,6 +88,16 @@ function details(candidate: CandidateSummary, level: number): string {
 <h${level}>${escaped(name)}</h${level}>
 ${parts.join("\n")}
 </section>`;
+}
+
+/** Returns who the denied hits of the keys that were denied most came from. */
+function sampled(candidate: CandidateSummary): string {
+  const keys = sampledKeys(candidate).map(({ key, fields }) => {
+    const list = fields.map(([name, words]) => `<dt>${name}</dt><dd>${escaped(words)}</dd>`);
+    return `<li><code>${escaped(key)}</code><dl>${list.join("")}</dl></li>`;
+  });
+  if (keys.length === 0) return "";
+  return `<p class="replay-note">Whose hits they were</p>\n<ul class="replay-samples">${keys.join("")}</ul>`;
 }
 
 function priced(candidate: CandidateSummary): string {
@@ -133,8 +146,21 @@ function plot(timeline: TimelineSummary): string {
   return `<figure class="replay-plot">
 <figcaption><span class="key-allowed">allowed</span> <span class="key-denied">denied</span> <span class="most">each bar ${span(step)}, at most ${counted(most, "hit")}</span></figcaption>
 <svg viewBox="0 0 ${allowed.length} ${height}" preserveAspectRatio="none" role="img" aria-label="${escaped(label)}"><path class="bars-allowed" d="${bars(allowed, [])}"/><path class="bars-denied" d="${bars(denied, allowed)}"/></svg>
+${axis(timeline)}
 <p class="ends"><span>${from}</span><span>${to} UTC</span></p>
 </figure>`;
+}
+
+/** The most marks of an axis. */
+const mostMarks = 6;
+
+/** Returns the axis of a plot. Its texts are not stretched with the plot. */
+function axis(timeline: TimelineSummary): string {
+  const marks = marksOf(timeline, mostMarks).map(({ at, text }) => {
+    const x = `${(at * 100).toFixed(2)}%`;
+    return `<line x1="${x}" x2="${x}" y1="0" y2="4"/><text x="${x}" y="15">${text}</text>`;
+  });
+  return `<svg class="axis" aria-hidden="true">${marks.join("")}</svg>`;
 }
 
 const suggested = (suggestions: readonly Suggestion[], level: number) => `<section class="replay-candidate">

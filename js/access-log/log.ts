@@ -1,7 +1,8 @@
 import { type Condition, filterOf } from "./conditions.ts";
 import { detect, type FormatOptions } from "./detect.ts";
-import { type Entries, Sorter } from "./entries.ts";
+import { type Entries, type LineDetails, type LinePlace, Sorter } from "./entries.ts";
 import type { Field, Format } from "./format.ts";
+import { KeptText } from "./kept-text.ts";
 import { type KeyOf, keyOf, type Table } from "./keys.ts";
 import type { MissingFields } from "./missing.ts";
 import type { LeftOutLines } from "./unread.ts";
@@ -34,6 +35,9 @@ export interface LogContext {
   readonly planner?: Planner | undefined;
 }
 
+/** The most texts that are kept, each about a megabyte. Of lines before them nothing more is known. */
+const mostBlocks = 128;
+
 /** How many lines are used to detect the format. */
 const sampled = 20;
 
@@ -57,12 +61,16 @@ export class Log {
   #plan: () => number = () => -1;
   #isWanted: (() => boolean) | undefined;
   #cost: Field | undefined;
+  /** The texts of which lines are in the sorter, by their numbers: outside of the heap. */
+  readonly #blocks = new Map<number, KeptText>();
+  #block = 0;
+  #details: readonly [path: Field, agent: Field, user: Field] | undefined;
 
   constructor(name: string, options: LogOptions, context: LogContext) {
     this.#name = name;
     this.#options = options;
     this.#context = context;
-    this.#sorter = new Sorter(options.sortWindow);
+    this.#sorter = new Sorter((place) => this.#detailsAt(place), options.sortWindow);
   }
 
   /** How many lines were too far out of order. */
@@ -76,10 +84,33 @@ export class Log {
     if (this.#format === undefined && !this.#start(isLast)) return;
     const block = this.#text;
     this.#text = "";
+    this.#block += 1;
+    this.#blocks.set(this.#block, new KeptText(block));
     for (let at = 0; at < block.length; ) {
       at = this.#readUntilFull(block, at);
-      if (this.#sorter.isFull) yield this.#sorter.take(false);
+      if (!this.#sorter.isFull) continue;
+      yield this.#sorter.take(false);
+      this.#forgetBlocks();
     }
+  }
+
+  /** Forgets the texts of which no line is in the sorter any more. */
+  #forgetBlocks(): void {
+    const inUse = this.#sorter.blocks();
+    for (const block of this.#blocks.keys())
+      if (block <= this.#block - mostBlocks || (block < this.#block && !inUse.has(block)))
+        this.#blocks.delete(block);
+  }
+
+  /** Reads a line once more. */
+  #detailsAt({ block, start, end }: LinePlace): LineDetails {
+    const text = this.#blocks.get(block);
+    if (text === undefined) return { path: undefined, agent: undefined, user: undefined };
+    const format = this.#format as Format;
+    this.#details ??= [format.field("path"), format.field("agent"), format.field("user")];
+    format.read(text.slice(start, end));
+    const [path, agent, user] = this.#details;
+    return { path: path(), agent: agent(), user: user() };
   }
 
   /** Yields the last entries. */
@@ -115,13 +146,13 @@ export class Log {
       const end = block.indexOf("\n", at);
       const last = end > at && block.charCodeAt(end - 1) === 13 ? end - 1 : end;
       this.#number += 1;
-      if (last > at) this.#readLine(block.slice(at, last));
+      if (last > at) this.#readLine(block.slice(at, last), { block: this.#block, start: at, end: last });
       at = end + 1;
     }
     return at;
   }
 
-  #readLine(line: string): void {
+  #readLine(line: string, place: LinePlace): void {
     const format = this.#format as Format;
     const error = format.read(line);
     if (error === "") return;
@@ -154,7 +185,7 @@ export class Log {
     else this.#context.missing.clear();
     if (typeof key === "string") this.#context.withoutKey.add(this.#name, this.#number, line, key);
     const isKeyed = typeof key !== "string";
-    if (isKeyed || plan >= 0) this.#sorter.add(format.time, isKeyed ? key : -1, plan, cost);
+    if (isKeyed || plan >= 0) this.#sorter.add(format.time, isKeyed ? key : -1, plan, cost, place);
   }
 
   #wrongCost(): string {

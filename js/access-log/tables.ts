@@ -1,6 +1,8 @@
 import type { Policy } from "../index.ts";
+import { printable } from "../printable.ts";
 import type { CandidateSummary, NewKeysSummary } from "./candidate.ts";
 import type { OnlyDeniedKeys } from "./difference.ts";
+import type { FieldSample } from "./samples.ts";
 import type { StorySummary } from "./story.ts";
 import type { Suggestion } from "./suggest.ts";
 import { count, counted, inWords, limitInWords, moment, percent, span } from "./words.ts";
@@ -65,9 +67,7 @@ export const ruleNotes = ({ unlimited = 0, refused = 0, newKeys }: CandidateSumm
 const mostAddresses = 3;
 
 function newKeysInWords({ denied, addresses, worst }: NewKeysSummary): string {
-  const named = worst
-    .slice(0, mostAddresses)
-    .map((each) => `${printable(each.address)} (${count(each.denied)})`);
+  const named = worst.slice(0, mostAddresses).map((each) => `${shown(each.address)} (${count(each.denied)})`);
   return `${counted(denied, "hit")} denied for too many new keys of ${addresses} ${addresses === 1 ? "address" : "addresses"}: ${named.join(", ")}${addresses > named.length ? ", …" : "."}`;
 }
 
@@ -111,7 +111,7 @@ export const priceNote = ({ price }: CandidateSummary): string =>
 export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table => ({
   head: ["denied most", "denied", "of hits", "longest wait", ...(keysBanned > 0 ? ["by a ban"] : [])],
   rows: worst.map(({ key, hits, denied, longestWait, banned = 0 }) => [
-    printable(key),
+    shown(key),
     count(denied),
     count(hits),
     span(longestWait),
@@ -119,10 +119,36 @@ export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table =
   ]),
 });
 
+/** The most keys of which samples are shown; the rest is in JSON. */
+const mostSampled = 5;
+
+/** Who was denied most: for each key, the fields of its denied lines in words. */
+export interface SampledKey {
+  readonly key: string;
+  readonly fields: readonly (readonly [name: string, words: string])[];
+}
+
+/** Returns the paths, agents and users of the keys that were denied most. */
+export const sampledKeys = ({ worst }: CandidateSummary): readonly SampledKey[] =>
+  worst.slice(0, mostSampled).flatMap(({ key, samples }) => {
+    const { lines = 0, paths, agents, users } = samples ?? {};
+    const fields = Object.entries({ paths, agents, users }).flatMap(([name, sample]) =>
+      sample === undefined ? [] : [[name, sampleInWords(sample, lines)] as const],
+    );
+    return fields.length === 0 ? [] : [{ key: shown(key), fields }];
+  });
+
+function sampleInWords({ most, different, isMore = false }: FieldSample, lines: number): string {
+  const texts = most.map(({ text, times }) => `${shown(text)} ${percent(times, lines)}`);
+  const rest = different - most.length;
+  const more = rest > 0 ? [`${count(rest)}${isMore ? "+" : ""} more`] : [];
+  return [...texts, ...more].join(", ");
+}
+
 /** Returns the table of the keys that only one of two policies denied. */
 export const onlyDeniedTable = ({ worst }: OnlyDeniedKeys): Table => ({
   head: ["key", "denied", "of hits"],
-  rows: worst.map(({ key, hits, denied }) => [printable(key), count(denied), count(hits)]),
+  rows: worst.map(({ key, hits, denied }) => [shown(key), count(denied), count(hits)]),
 });
 
 /** Returns a sentence about the keys that only one of two policies denied. */
@@ -155,10 +181,9 @@ export const storyRest = ({ chapters, more }: StorySummary): string => {
   return rest > 0 ? `And ${counted(rest, "change")} more.` : "";
 };
 
-/** Returns a key for a terminal: without control characters, which a client may have sent, and cut short. */
-function printable(key: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
-  const text = key.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd");
+/** Returns a key as it is shown: without what a client may have sent to change the terminal, and cut short. */
+function shown(key: string): string {
+  const text = printable(key);
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 

@@ -1,4 +1,6 @@
 import { Column } from "./column.ts";
+import type { LineDetails } from "./entries.ts";
+import { type SampleSummary, Samples } from "./samples.ts";
 import { Timeline, type TimelineSummary } from "./timeline.ts";
 
 /** A key that was denied. */
@@ -10,6 +12,8 @@ export interface DeniedKey {
   readonly longestWait: number;
   /** How many of its hits a ban denied; left out if none. */
   readonly banned?: number;
+  /** The paths, agents and users of its denied lines. */
+  readonly samples?: SampleSummary;
 }
 
 /** The result of a policy. */
@@ -29,6 +33,8 @@ export interface TallySummary {
   readonly timeline: TimelineSummary;
 }
 
+const samplesOf = (samples: SampleSummary | undefined) => (samples === undefined ? {} : { samples });
+
 /** The size of a summary. */
 export interface SummaryOptions {
   /** How many of the keys that were denied most it has. */
@@ -47,6 +53,12 @@ export class Tally {
   readonly #waitOf = new Column();
   readonly #bannedOf = new Column();
   readonly #timeline = new Timeline();
+  readonly #samples = new Samples();
+
+  /** Looks at the line of a hit that was denied. */
+  sample(key: number, details: () => LineDetails): void {
+    this.#samples.add(key, details);
+  }
 
   /** Counts the decision of a key's hit. */
   add(time: number, key: number, allowed: boolean, wait: number, isBanned = false): void {
@@ -103,6 +115,7 @@ export class Tally {
         denied: this.#deniedOf.get(key),
         longestWait: this.#waitOf.get(key),
         ...(this.#bannedOf.get(key) > 0 ? { banned: this.#bannedOf.get(key) } : {}),
+        ...samplesOf(this.#samples.summaryOf(key)),
       })),
       timeline: this.#timeline.summary(steps),
     };

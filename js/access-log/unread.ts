@@ -1,3 +1,5 @@
+import { printable } from "../printable.ts";
+
 /** The most examples that are kept. */
 const mostExamples = 5;
 
@@ -24,8 +26,7 @@ export class LeftOutLines implements LeftOut {
     this.count += 1;
     if (this.examples.length >= mostExamples) return;
     const short = text.length > 120 ? `${text.slice(0, 120)}…` : text;
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey them.
-    this.examples.push({ file, line, text: short.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd"), reason });
+    this.examples.push({ file: printable(file), line, text: printable(short), reason: printable(reason) });
   }
 
   toJSON(): LeftOut {

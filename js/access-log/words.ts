@@ -43,16 +43,43 @@ export function span(milliseconds: number | null): string {
 /** Returns a time of UTC: `2026-10-10 13:55:36`. */
 export const moment = (time: number): string => new Date(time).toISOString().slice(0, 19).replace("T", " ");
 
+type Timespan = Pick<TimelineSummary, "start" | "step" | "allowed">;
+
 /** Returns the first and the last time of a timeline, without the date if it is the same. */
-export function ends({
-  start,
-  step,
-  allowed,
-}: Pick<TimelineSummary, "start" | "step" | "allowed">): [string, string] {
+export function ends({ start, step, allowed }: Timespan): [string, string] {
   const last = start + step * allowed.length;
   const isOneDay = moment(start).slice(0, 10) === moment(last).slice(0, 10);
   const [from, to] = [isOneDay ? 11 : 0, step < 60_000 ? 19 : 16];
   return [moment(start).slice(from, to), moment(last).slice(from, to)];
+}
+
+/** The times between two marks of an axis, in milliseconds. */
+const intervals = [60, 300, 600, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 43_200, 86_400].map(
+  (each) => each * 1_000,
+);
+
+/** A mark of an axis: where it is, from 0 to 1, and its text. */
+export interface Mark {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Returns the marks of a timeline's axis, at most so many: whole minutes, hours or days of UTC. */
+export function marksOf({ start, step, allowed }: Timespan, most: number): readonly Mark[] {
+  const length = step * allowed.length;
+  const fits = (interval: number) => length / interval <= most;
+  let interval = intervals.find(fits) ?? 86_400_000;
+  while (!fits(interval)) interval *= 2;
+  const marks: Mark[] = [];
+  for (let time = Math.ceil(start / interval) * interval; time < start + length; time += interval) {
+    const text = moment(time);
+    // Midnight has its date.
+    marks.push({
+      at: (time - start) / length,
+      text: time % 86_400_000 === 0 ? text.slice(5, 10) : text.slice(11, 16),
+    });
+  }
+  return marks;
 }
 
 /** Returns a limit in words; `none` if no limit is enough, for a hit that costs more than any limit. */

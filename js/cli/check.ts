@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
+import { printable } from "../printable.ts";
 import type { Command } from "./command.ts";
 import { type Config, type ConfigError, readConfig } from "./config.ts";
 import { UnreadableConfig } from "./config-file.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given } from "./options.ts";
+import { print, printJson } from "./output.ts";
 
 const usual = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
 
@@ -23,9 +25,8 @@ Exit codes: 0 for no errors, 1 for errors, 2 for an invalid command line.`,
   run: async (given) => {
     const path = fileOf(given);
     const { errors, warnings, notes } = foundIn(path, given.one("env"));
-    if (given.has("json"))
-      process.stdout.write(`${JSON.stringify({ file: path, errors, warnings, notes }, undefined, 2)}\n`);
-    else process.stdout.write(`${listed(path, { errors, warnings, notes })}\n`);
+    if (given.has("json")) printJson({ file: path, errors, warnings, notes }, 2);
+    else print(`${listed(path, { errors, warnings, notes })}\n`);
     return errors.length === 0 ? exit.ok : exit.failed;
   },
 };
@@ -53,8 +54,8 @@ function foundIn(path: string, environment: string | undefined): Findings {
 
 function listed(path: string, { errors, warnings, notes }: Findings): string {
   const lines = (list: readonly ConfigError[], kind = "") =>
-    list.map(
-      ({ line, field, problem }) => `${path}:${line}: ${kind}${field === "" ? "" : `${field}: `}${problem}`,
+    list.map(({ line, field, problem }) =>
+      printable(`${path}:${line}: ${kind}${field === "" ? "" : `${field}: `}${problem}`),
     );
   const summary =
     errors.length === 0 ? [...lines(notes, "note: ").slice(0, 1), `${path} has no errors.`] : [];

@@ -1,6 +1,6 @@
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { type AST, getStaticTOMLValue, parseTOML } from "toml-eslint-parser";
-import { CommandError } from "./errors.ts";
+import { CommandError, isTooDeep, tooDeep } from "./errors.ts";
 import { textOf } from "./files.ts";
 
 /** A table of a configuration. */
@@ -37,8 +37,19 @@ export class UnreadableConfig extends CommandError {
 /** Reads a `wrangler.toml`, `wrangler.json` or `wrangler.jsonc`. */
 export function readConfigFile(path: string): ConfigFile {
   const text = textOf(path);
-  const [value, lines] = /\.jsonc?$/.test(path) ? readJson(path, text) : readToml(path, text);
+  const read = /\.jsonc?$/.test(path) ? readJson : readToml;
+  const [value, lines] = withinStack(path, () => read(path, text));
   return { path, value, lineOf: (field) => lineOf(field, lines) };
+}
+
+/** Runs a parser, whose calls are as deep as the tables of a file. */
+function withinStack<Result>(path: string, parse: () => Result): Result {
+  try {
+    return parse();
+  } catch (error) {
+    if (!isTooDeep(error)) throw error;
+    throw new UnreadableConfig(path, 1, tooDeep);
+  }
 }
 
 /** The lines of fields by their names: `vars.TOLLGATE.rules[0].path`. */

@@ -14,13 +14,14 @@ export const except: Command = keyCommand(
     name: "except",
     summary: "Gives a key other numbers until a time, or allows or denies everything; shows what it has",
     usage:
-      "(<key> | --part <part>…) [<policy>.<field>=<number>…] [--for <time>] (--redis <url> | --url <url>)",
+      "(<key> | --ip <address> | --part <part>…) [<policy>.<field>=<number>…] [--for <time>] (--redis <url> | --url <url>)",
     options: {
       for: { value: "<time>", help: "how long from now: 3d, 12h, or milliseconds; at most 400 days" },
       until: { value: "<time>", help: "when it ends instead: 2026-12-01, 2026-12-01T09:00Z" },
       allow: { help: "allow every hit, and count none" },
       deny: { help: "deny every hit" },
       lift: { help: "lift the exception that the key has" },
+      note: { value: "<text>", help: "in Redis: who sets it and why, for tollgate exceptions" },
     },
     notes: `
 Fields are those of the policy: limit, capacity, refillRate, leakRate, and of a ban after, for, factor and most; the
@@ -37,8 +38,11 @@ policy's name may be left out if there is only one. An exception replaces the on
     if (exception === undefined)
       return async (target) => {
         const found = await target.exception();
-        const text = found === null ? "has no exception." : `has ${exceptionInWords(found)}.`;
-        return [{ exception: found }, `${target.words} ${text}`];
+        if (found === null) return [{ exception: null }, `${target.words} has no exception.`];
+        const note = await target.note(found.until);
+        const noted = note === undefined ? "" : ` ${note}`;
+        const json = { exception: found, ...(note === undefined ? {} : { note }) };
+        return [json, `${target.words} has ${exceptionInWords(found)}.${noted}`];
       };
     if (exception === null)
       return async (target) => {
@@ -47,7 +51,7 @@ policy's name may be left out if there is only one. An exception replaces the on
       };
     const end = endOf(given);
     return async (target) => {
-      const until = await target.except(exception, end);
+      const until = await target.except(exception, end, given.one("note"));
       return [{ until }, `${target.words} has the exception until ${moment(until)} UTC.`];
     };
   },
@@ -62,7 +66,7 @@ function exceptionOf(given: Given): Exception | null | undefined {
   const [action] = chosen;
   if (action !== undefined && action !== "lift") return { [action]: true } as Exception;
   if (fields.length > 0) return assigned(fields);
-  for (const option of ["for", "until"])
+  for (const option of ["for", "until", "note"])
     if (given.has(option))
       throw new UsageError(`--${option} needs --allow, --deny or a number such as limit=1000`);
   return action === "lift" ? null : undefined;
@@ -70,7 +74,7 @@ function exceptionOf(given: Given): Exception | null | undefined {
 
 /** Returns the operands that are no key. */
 const assignmentsIn = (given: Given): readonly string[] =>
-  given.has("part") ? given.operands : given.operands.slice(1);
+  given.has("part") || given.has("ip") ? given.operands : given.operands.slice(1);
 
 function assigned(texts: readonly string[]): Exception {
   const exception: Record<string, Record<string, unknown> | unknown> = {};

@@ -4,6 +4,7 @@ import template from "tollgate:template";
 import type { Command } from "./command.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";
 import { type Origin, originOfPackage } from "./installed.ts";
+import { print } from "./output.ts";
 
 /** `tollgate init`: writes a Worker that can be run and deployed as it is. */
 export const init: Command = {
@@ -23,7 +24,7 @@ Without a folder, it writes into the current one. It never overwrites a file.`,
       throw new CommandError(`${join(folder, taken[0] as string)} exists; name another folder`);
     mkdirSync(folder, { recursive: true });
     for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
-    process.stdout.write(`Wrote ${Object.keys(files).join(", ")}.\n${nextSteps(origin, folder)}`);
+    print(`Wrote ${Object.keys(files).join(", ")}.\n${nextSteps(origin, folder)}`);
     return exit.ok;
   },
 };

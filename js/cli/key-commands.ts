@@ -1,7 +1,8 @@
 import type { Table } from "../access-log/tables.ts";
-import { count, moment, span } from "../access-log/words.ts";
+import { count, counted, moment, span } from "../access-log/words.ts";
+import { printable } from "../printable.ts";
 import type { Command } from "./command.ts";
-import { exit } from "./errors.ts";
+import { exit, withReplies } from "./errors.ts";
 import { exceptionInWords } from "./exception-words.ts";
 import {
   type Denial,
@@ -11,10 +12,13 @@ import {
   keyNotes,
   keyOptions,
   keyUsage,
+  limitOrNone,
   type PolicyDecision,
+  type PolicyReport,
   readTarget,
 } from "./key-target.ts";
 import type { Given, Options } from "./options.ts";
+import { print, printJson } from "./output.ts";
 import { table } from "./terminal.ts";
 
 /** What a command has to say of a key: as JSON beside its name, and as text. */
@@ -48,8 +52,9 @@ export function keyCommand(
     const perform = work(given);
     const target = await readTarget(given, { anyPolicy, hasAssignments });
     try {
-      const [json, text] = await perform(target);
-      process.stdout.write(`${given.has("json") ? JSON.stringify({ ...target.json, ...json }) : text}\n`);
+      const [json, text] = await withReplies(target.place, () => perform(target));
+      if (given.has("json")) printJson({ ...target.json, ...json });
+      else print(`${text}\n`);
       return exit.ok;
     } finally {
       target.close();
@@ -103,10 +108,15 @@ export const ban: Command = keyCommand(
 /** `tollgate unban`: lifts a ban. */
 export const unban: Command = keyCommand(
   { name: "unban", summary: "Lifts the ban of a key and forgets its past ones" },
-  () => async (target) => {
-    const wasBanned = await target.unban();
-    const text = wasBanned ? "is not banned any more." : "was not banned.";
-    return [{ unbanned: wasBanned }, `${target.words} ${text}`];
+  (given) => async (target) => {
+    const { wasBanned, others } = await target.unban();
+    const by = given.one("policy");
+    const named = by === undefined ? "" : ` by ${by}`;
+    const text = wasBanned ? `is not banned${named} any more.` : `was not banned${named}.`;
+    const rest = others.map(
+      ({ policy, bannedUntil = 0 }) => ` ${policy} bans it until ${moment(bannedUntil)} UTC.`,
+    );
+    return [{ unbanned: wasBanned }, `${target.words} ${text}${rest.join("")}`];
   },
 );
 
@@ -115,7 +125,7 @@ export const why: Command = keyCommand(
   {
     name: "why",
     summary: "Tells why a key is denied: what counts now, when more comes, and its last denials",
-    usage: "(<key> | --part <part>…) (--redis <url> | --url <url>)",
+    usage: "(<key> | --ip <address> | --part <part>…) (--redis <url> | --url <url>)",
     anyPolicy: true,
   },
   () => async (target) => {
@@ -143,11 +153,15 @@ function decisionRow({ policy, count: used, decision, error }: PolicyDecision): 
   const { allowed, limit, retryAfter, moreAfter } = decision;
   return [
     policy,
-    `${count(used ?? decision.count)} of ${count(limit)}`,
-    allowed ? "allowed" : `denied for ${span(retryAfter)}`,
+    usedOf(used ?? decision.count, limit),
+    allowed ? "allowed" : `${decision.reason ?? "denied"} for ${span(retryAfter)}`,
     moreAfter === 0 ? "–" : span(moreAfter),
   ];
 }
+
+/** Returns how much of a limit is used. A ban has no limit: what is counted are denials. */
+const usedOf = (used: number, limit: number): string =>
+  limitOrNone(limit) === null ? counted(used, "denial") : `${count(used)} of ${count(limit)}`;
 
 function denialTable(denials: readonly Denial[]): Table {
   const hasRules = denials.some(({ rule }) => rule);
@@ -158,7 +172,7 @@ function denialTable(denials: readonly Denial[]): Table {
       count(times),
       reason === undefined ? policy : `${policy} (${reason})`,
       ...(hasRules ? [rule ?? ""] : []),
-      `${count(used)} of ${count(limit)}`,
+      usedOf(used, limit),
       typeof cost === "number" ? count(cost) : JSON.stringify(cost),
       span(retryAfter),
     ]),
@@ -166,13 +180,14 @@ function denialTable(denials: readonly Denial[]): Table {
 }
 
 function reportInWords(report: KeyReport, hint: string): string {
-  const { count, limit, remaining, allowed, retryAfter, expiresAt, policies = [] } = report;
+  const { allowed, retryAfter, expiresAt, policies = [] } = report;
   const wait = retryAfter === null ? "never" : `retry after ${retryAfter} ms`;
+  const [only] = policies;
+  // Under bans alone nothing is limited: denials begin a ban.
+  const isBan = policies.length === 1 && only?.bannedUntil !== undefined;
   const lines: [string, string | number][] = [
-    ["count", count],
-    ["limit", limit],
-    ["remaining", remaining],
-    ["allowed", allowed ? "yes" : `no, ${wait}`],
+    ...countLines(report, isBan),
+    ["allowed", allowed ? "yes" : `no, ${report.reason === undefined ? "" : `${report.reason}, `}${wait}`],
     ["expires", expiresAt === 0 ? `never: it has no state.${hint}` : new Date(expiresAt).toISOString()],
   ];
   if (report.moreAfter) lines.push(["more", `in ${span(report.moreAfter)}`]);
@@ -180,11 +195,23 @@ function reportInWords(report: KeyReport, hint: string): string {
   if (report.exception) lines.push(["exception", exceptionInWords(report.exception)]);
   if (report.reservations) lines.push(["reserved", report.reservations]);
   if (report.leases) lines.push(["leases", report.leases]);
-  if (policies.length > 1)
-    for (const { policy, count, limit, expiresAt } of policies) {
-      const rest = expiresAt === 0 ? "unused" : `until ${new Date(expiresAt).toISOString()}`;
-      lines.push([policy, `${count} of ${limit}, ${rest}`]);
-    }
-  const width = Math.max(11, ...lines.map(([name]) => name.length + 2));
-  return lines.map(([name, value]) => `${name.padEnd(width)}${value}`).join("\n");
+  if (policies.length > 1) for (const each of policies) lines.push([each.policy, policyInWords(each)]);
+  const cells = lines.map(([name, value]) => [printable(name), printable(String(value))] as const);
+  const width = Math.max(11, ...cells.map(([name]) => name.length + 2));
+  return cells.map(([name, value]) => `${name.padEnd(width)}${value}`).join("\n");
+}
+
+function countLines({ count, limit, remaining }: KeyReport, isBan: boolean): [string, string | number][] {
+  if (isBan) return [["denials", `${count} of ${limit}`]];
+  return [
+    ["count", count],
+    ["limit", limit ?? "none"],
+    ["remaining", remaining ?? "unlimited"],
+  ];
+}
+
+function policyInWords({ count, limit, expiresAt, bannedUntil }: PolicyReport): string {
+  if (bannedUntil) return `banned until ${new Date(bannedUntil).toISOString()}`;
+  const rest = expiresAt === 0 ? "unused" : `until ${new Date(expiresAt).toISOString()}`;
+  return `${count} of ${limit}${bannedUntil === undefined ? "" : " denials"}, ${rest}`;
 }

@@ -1,7 +1,9 @@
+import { ipKey, type Policies } from "../index.ts";
+import { ReadPolicies } from "../policy/policies.ts";
 import type { Exception, ExceptionEnd, KeyException } from "../types.ts";
 import { UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
-import { readPolicies } from "./policies.ts";
+import { readPolicies, wrongPolicy } from "./policies.ts";
 import { workerKey } from "./worker-key.ts";
 
 /** What counts for a key now under one policy: hits under their limit, or the denials that begin a ban. */
@@ -11,12 +13,29 @@ export interface PolicyReport {
   readonly limit: number;
   /** When the state ends; 0 if there is none. */
   readonly expiresAt: number;
+  /** Of a ban, when it ends; 0 if it does not hold. */
+  readonly bannedUntil?: number;
+}
+
+/** Returns a limit of a decision; null for the one that stands for none. */
+export const limitOrNone = (limit: number): number | null =>
+  limit === Number.MAX_SAFE_INTEGER ? null : limit;
+
+/** What became of a key's bans. */
+export interface Unbanned {
+  readonly wasBanned: boolean;
+  /** The bans that still hold, where they are known. */
+  readonly others: readonly PolicyReport[];
 }
 
 /** What counts for a key now. The numbers are those of the policy that binds most. */
-export interface KeyReport extends Omit<PolicyReport, "policy"> {
-  readonly remaining: number;
+export interface KeyReport extends Omit<PolicyReport, "policy" | "limit"> {
+  /** Null where there is none: a ban has none, and an exception may allow everything. */
+  readonly limit: number | null;
+  readonly remaining: number | null;
   readonly allowed: boolean;
+  /** Why a hit would be denied, if not by what is used. */
+  readonly reason?: string;
   /** In milliseconds; null for never. */
   readonly retryAfter: number | null;
   /** How long until more than the remaining is left, in milliseconds. */
@@ -58,6 +77,7 @@ export interface PolicyDecision {
     readonly limit: number;
     readonly retryAfter: number | null;
     readonly moreAfter: number;
+    readonly reason?: string;
   };
   readonly error?: { readonly message: string };
 }
@@ -78,16 +98,19 @@ export interface KeyTarget {
   readonly json: { readonly key: string } | { readonly parts: readonly string[] };
   /** What may be wrong if the key has no state; empty if nothing is known. */
   readonly hint: string;
+  /** Where the key is, in words. */
+  readonly place: string;
   report(): Promise<KeyReport>;
   story(): Promise<KeyStory>;
   /** Returns whether there was a state. */
   reset(reservations: boolean): Promise<boolean>;
   /** Returns when the ban ends. */
   ban(length: string | number): Promise<number>;
-  /** Returns whether a ban held. */
-  unban(): Promise<boolean>;
+  unban(): Promise<Unbanned>;
   /** Returns when the exception ends; of null when the one before would have ended, 0 if there was none. */
-  except(exception: Exception | null, end?: ExceptionEnd): Promise<number>;
+  except(exception: Exception | null, end?: ExceptionEnd, note?: string): Promise<number>;
+  /** Returns the note of the exception that ends at a time; `undefined` if there is none. */
+  note(until: number): Promise<string | undefined>;
   /** Returns the exception that is in force; null if there is none. */
   exception(): Promise<KeyException | null>;
   close(): void;
@@ -103,7 +126,7 @@ export const placeOptions: Options = {
   name: { value: "<name>", help: 'the name of the limiter in Redis; "default" by default' },
   url: {
     value: "<url>",
-    help: "a Worker's address with its prefix: https://limits.example.com/_tollgate;\nby default TOLLGATE_URL",
+    help: "a Worker's address, with its prefix if that is not /_tollgate;\nby default TOLLGATE_URL",
   },
   timeout: { value: "<ms>", help: "how long to wait for a response, in milliseconds; 2000 by default" },
   json: { help: "print the result as JSON" },
@@ -114,17 +137,22 @@ export const keyOptions: Options = {
   ...placeOptions,
   policies: {
     value: "<json>",
-    help: "the policies of a limiter in Redis, or a file of them; by default those of the\nkey's last entry, or of another key's",
+    help: "the policies of a limiter in Redis, or a file of them; by default those of the\nkey's last operation, or of another key's",
   },
   part: {
     value: "<part>",
     multiple: true,
     help: "in a Worker: a part of a rule's key, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
   },
+  ip: {
+    value: "<address>",
+    help: "instead of a key: the client's address, as a guard counts it (IPv6 by its /64)",
+  },
   policy: { value: "<name>", help: "the policy's name: required for a Worker" },
 };
 
-export const keyUsage = "(<key> | --part <part>…) (--redis <url> | --url <url> --policy <name>)";
+export const keyUsage =
+  "(<key> | --ip <address> | --part <part>…) (--redis <url> | --url <url> --policy <name>)";
 
 export const keyNotes = `
 <key> is the key that the limiter was called with. For a visitor whom a rule of a gateway limits, use --part instead: once
@@ -163,8 +191,27 @@ export function readPlace(given: Given): Place {
   for (const option of ["prefix", "name", "policies"])
     if (given.has(option)) throw new UsageError(`--${option} is for Redis`);
   const token = process.env["TOLLGATE_TOKEN"];
-  if (token === undefined) throw new UsageError("TOLLGATE_TOKEN is required in the environment");
-  return { url: worker, token, timeout };
+  if (!token) throw new UsageError("TOLLGATE_TOKEN is required in the environment");
+  return { url: workerUrl(worker), token, timeout };
+}
+
+/** Where the HTTP API is, unless the configuration says otherwise. */
+const defaultPath = "/_tollgate";
+
+/** Checks the address of a Worker, and adds the usual prefix to one without a path. Errors show no password. */
+function workerUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isSecret = text.includes("@");
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new UsageError(
+      `--url${isSecret ? "" : `: ${JSON.stringify(text)}`} is not an address such as https://limits.example.com${defaultPath}`,
+    );
+  if (url.username !== "" || url.password !== "")
+    throw new UsageError("--url: leave the user and the password out; the token is read from TOLLGATE_TOKEN");
+  if (url.search !== "" || url.hash !== "")
+    throw new UsageError(`--url: only the prefix may follow the host: ${url.origin}${defaultPath}`);
+  // A request without the prefix would take the token to the origin.
+  return url.pathname === "/" ? url.origin + defaultPath : text;
 }
 
 /** What a command line may have beside a key. */
@@ -180,20 +227,51 @@ export async function readTarget(
   given: Given,
   { anyPolicy, hasAssignments }: TargetOptions,
 ): Promise<KeyTarget> {
-  const parts = given.all("part");
-  const operands = !hasAssignments ? given.operands : given.operands.slice(0, parts.length > 0 ? 0 : 1);
-  const [key, ...more] = operands;
-  if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
-  if (parts.length === 0 && (key === undefined || more.length > 0))
-    throw new UsageError("name one key, or use --part for the key of a rule");
+  const parts = partsOf(given);
+  const address = given.one("ip");
+  const isNamed = parts.length > 0 || address !== undefined;
+  const operands = !hasAssignments ? given.operands : given.operands.slice(0, isNamed ? 0 : 1);
+  const [named, ...more] = operands;
+  if (named !== undefined && isNamed) throw new UsageError("name a key, or use --part or --ip, not both");
+  if (!isNamed && (named === undefined || more.length > 0))
+    throw new UsageError("name one key, or use --ip for that of an address, or --part for that of a rule");
   const place = readPlace(given);
+  const key = named ?? (address === undefined ? undefined : addressKey(address));
   if ("url" in place) {
     const policy = anyPolicy ? given.one("policy") : given.required("policy");
-    return workerKey(key === undefined ? { parts } : { key }, { ...place, policy });
+    return workerKey(named === undefined ? { parts } : { key: named }, { ...place, policy });
   }
   if (key === undefined) throw new UsageError("--part is for a Worker");
   const text = given.one("policies");
-  const policies = text === undefined ? undefined : readPolicies(text, undefined, "--policies")[0]?.policies;
+  const policies = text === undefined ? undefined : checkedPolicies(text);
   const { redisKey } = await import("./redis/index.ts");
   return redisKey(key, { ...place, policies, policy: given.one("policy") });
+}
+
+/** Reads and validates the value of `--policies`. */
+function checkedPolicies(text: string): Policies | undefined {
+  const [named] = readPolicies(text, undefined, "--policies");
+  try {
+    if (named !== undefined) ReadPolicies.of(named.policies);
+  } catch (error) {
+    throw wrongPolicy(named?.from ?? "--policies", error);
+  }
+  return named?.policies;
+}
+
+/** Returns the parts of a rule's key. That of an address alone is one. */
+function partsOf(given: Given): readonly string[] {
+  const [parts, address] = [given.all("part"), given.one("ip")];
+  if (address === undefined) return parts;
+  if (parts.length > 0) throw new UsageError("use --part or --ip, not both");
+  return [`ip=${address}`];
+}
+
+/** Returns the key that a guard makes of an address. */
+function addressKey(address: string): string {
+  try {
+    return ipKey(address);
+  } catch {
+    throw new UsageError(`--ip: ${JSON.stringify(address)} is not an IP address`);
+  }
 }

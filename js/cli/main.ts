@@ -2,16 +2,30 @@ import { readFileSync } from "node:fs";
 import { UnknownFormat } from "../access-log/log.ts";
 import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
-import { exit, isCommandError, UsageError } from "./errors.ts";
+import { exit, isCommandError, isTooDeep, tooDeep, UsageError } from "./errors.ts";
 import { except } from "./except.ts";
+import { exceptions } from "./exceptions.ts";
 import { init } from "./init.ts";
 import { ban, get, reset, unban, why } from "./key-commands.ts";
 import { nearest } from "./near.ts";
 import { readOptions } from "./options.ts";
+import { print, printError } from "./output.ts";
 import { replay } from "./replay.ts";
 import { top } from "./top/top.ts";
 
-const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, except, why, top];
+const commands: readonly Command[] = [
+  replay,
+  check,
+  init,
+  get,
+  reset,
+  ban,
+  unban,
+  except,
+  exceptions,
+  why,
+  top,
+];
 
 /** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -53,7 +67,7 @@ function version(): string {
 }
 
 function say(text: string): number {
-  process.stdout.write(text);
+  print(text);
   return exit.ok;
 }
 
@@ -61,12 +75,20 @@ function say(text: string): number {
 function failed(error: unknown, name = ""): number {
   const isUsage = isCommandError(error) && error.name === "UsageError";
   const isKnown =
-    isCommandError(error) || error instanceof UnknownFormat || isTollgateError(error) || isSystemError(error);
+    isCommandError(error) ||
+    error instanceof UnknownFormat ||
+    isTollgateError(error) ||
+    isSystemError(error) ||
+    isTooDeep(error);
   if (!isKnown) throw error;
   const command = commands.some((each) => each.name === name) ? `tollgate ${name}` : "tollgate";
   const remedy = isUsage ? ` (${command} --help)` : error instanceof UnknownFormat ? formatHint : "";
-  const message = isSystemError(error) ? systemMessage(error) : (error as Error).message;
-  process.stderr.write(`${command}: ${message.replaceAll("\n", " ")}${remedy}\n`);
+  const message = isTooDeep(error)
+    ? `the input cannot be read: ${tooDeep}`
+    : isSystemError(error)
+      ? systemMessage(error)
+      : (error as Error).message;
+  printError(`${command}: ${message}${remedy}`);
   return isUsage ? exit.usage : exit.failed;
 }
 

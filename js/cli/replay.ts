@@ -7,7 +7,7 @@ import { defaultSortWindow } from "../access-log/entries.ts";
 import { type FormatName, formatNames } from "../access-log/format.ts";
 import type { LogOptions } from "../access-log/log.ts";
 import { Traffic } from "../access-log/price.ts";
-import { Replay, type ReplaySummary } from "../access-log/replay.ts";
+import { Replay } from "../access-log/replay.ts";
 import { Measure, type Suggesting } from "../access-log/suggest.ts";
 import { RateMeasure } from "../access-log/suggest-rate.ts";
 import { timeUnits, zoneOffset } from "../access-log/times.ts";
@@ -20,6 +20,7 @@ import { type Config, readConfig } from "./config.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";
 import { logFile, type Meter, sizeOf } from "./files.ts";
 import type { Given } from "./options.ts";
+import { print, printJson } from "./output.ts";
 import { type NamedPolicies, readPolicies, wrongPolicy } from "./policies.ts";
 import { Progress } from "./progress.ts";
 import { htmlReport } from "./report.ts";
@@ -134,9 +135,9 @@ Examples:
     if (unreadable.count === lines) throw new CommandError(noneRead(unreadable));
     if (filtered > 0 && filtered + unreadable.count === lines) throw noneWanted(given, only);
     if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
-    process.stdout.write(
-      given.has("json") ? inJson(summary(mostSteps)) : terminalReport(summary(mostColumns)),
-    );
+    // An infinite wait is null in JSON.
+    if (given.has("json")) printJson(summary(mostSteps), 2);
+    else print(terminalReport(summary(mostColumns)));
     return exit.ok;
   },
 };
@@ -382,6 +383,3 @@ async function readAll(replaying: Replay, paths: readonly string[]): Promise<voi
     progress.end();
   }
 }
-
-/** Returns the summary as JSON. An infinite wait is null there. */
-const inJson = (summary: ReplaySummary): string => `${JSON.stringify(summary, undefined, 2)}\n`;

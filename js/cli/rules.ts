@@ -1,6 +1,6 @@
 import type { Candidate, CandidateSummary } from "../access-log/candidate.ts";
 import { full, limiterAt } from "../access-log/candidate.ts";
-import type { Entries } from "../access-log/entries.ts";
+import type { Entries, LineDetails } from "../access-log/entries.ts";
 import { Table } from "../access-log/keys.ts";
 import type { Planner } from "../access-log/log.ts";
 import type { Traffic } from "../access-log/price.ts";
@@ -46,6 +46,8 @@ export class RulesCandidate implements Candidate {
   #unlimited = 0;
   #refused = 0;
   #now = 0;
+  /** Reads the line of the hit that is decided. */
+  #details: () => LineDetails = () => ({ path: undefined, agent: undefined, user: undefined });
 
   /** `names` are those of the rules, in their order. */
   constructor(name: string, gateway: Gateway, names: readonly string[]) {
@@ -69,11 +71,13 @@ export class RulesCandidate implements Candidate {
     return () => plans.next();
   };
 
-  replay({ times, plans, costs }: Entries, from: number, to: number): void {
+  replay(entries: Entries, from: number, to: number): void {
+    const { times, plans, costs } = entries;
     for (let at = from; at < to; at += 1) {
       const plan = this.#plans[plans[at] as number];
       if (plan === undefined) continue;
       this.#now = times[at] as number;
+      this.#details = () => entries.detailsOf(at);
       if (plans[at] === unlimited) this.#unlimited += 1;
       this.#tally.addHit(this.#now, this.#isAllowed(plan, costs[at] as number));
     }
@@ -144,6 +148,7 @@ export class RulesCandidate implements Candidate {
       if (allowed) this.#newKeys?.store(object, this.#now + resetAfter, keptFor, this.#now);
       this.traffic?.add(this.#now, object, allowed, retryAfter, reason === "banned");
       if (!shadow) this.#tally.addKey(object, allowed, retryAfter, reason === "banned");
+      if (!shadow && !allowed) this.#tally.sample(object, this.#details);
       isAllowed &&= allowed;
     }
     return isAllowed;

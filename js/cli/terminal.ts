@@ -10,6 +10,8 @@ import {
   priceTable,
   ruleNotes,
   rulesTable,
+  type SampledKey,
+  sampledKeys,
   storyRest,
   storyTable,
   suggestionsTable,
@@ -18,10 +20,12 @@ import {
 } from "../access-log/tables.ts";
 import type { TimelineSummary } from "../access-log/timeline.ts";
 import type { LeftOut } from "../access-log/unread.ts";
-import { count, counted, ends, moment, span } from "../access-log/words.ts";
+import { count, counted, ends, marksOf, moment, span } from "../access-log/words.ts";
+import { printable } from "../printable.ts";
 
 const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
-const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);
+const coloured = (code: number) => (text: string) =>
+  isColoured ? `\x1b[${code}m${printable(text)}\x1b[0m` : printable(text);
 const bold = coloured(1);
 const dim = coloured(2);
 const red = coloured(31);
@@ -76,12 +80,19 @@ function details(candidate: CandidateSummary): string {
     figures(candidate),
     rulesPart,
     worst.length === 0 || story !== undefined ? "" : table(worstTable(candidate)),
+    ...(story === undefined ? sampledKeys(candidate).map(sampled) : []),
     hits === 0 ? "" : plot(timeline),
     prices === undefined ? "" : stacked([table(prices), dim(priceNote(candidate))], "\n"),
     story === undefined ? "" : stacked([table(storyTable(story)), storyRest(story)], "\n"),
   ];
   return stacked([bold(name), ...parts.map(indented)], "\n\n");
 }
+
+/** Returns who a key's denied hits came from. */
+const sampled = ({ key, fields }: SampledKey) =>
+  [`denied of ${key}`, ...fields.map(([name, words]) => `  ${dim(name.padEnd(8))}${printable(words)}`)].join(
+    "\n",
+  );
 
 function figures(candidate: CandidateSummary): string {
   const all = figuresOf(candidate);
@@ -102,13 +113,28 @@ function plot(timeline: TimelineSummary): string {
   const bars = (counts: readonly number[]) =>
     counts.map((number) => blocks[Math.ceil((number / most) * 8)]).join("");
   const [from, to] = ends(timeline);
-  const gap = " ".repeat(Math.max(1, allowed.length - from.length - to.length));
   return [
     `allowed  ${green(bars(allowed))}`,
     `denied   ${red(bars(denied))}`,
-    dim(`         ${from}${gap}${to}`),
-    dim(`         each column ${span(step)}, the highest ${counted(most, "hit")}`),
+    ...axis(timeline).map((line) => dim(`         ${line}`)),
+    dim(`         ${from} to ${to} UTC, each column ${span(step)}, the highest ${counted(most, "hit")}`),
   ].join("\n");
+}
+
+/** How many columns a mark of the axis takes, with a blank. */
+const markWidth = 7;
+
+/** Returns the axis below a plot: a mark, and the time beside it. None if the plot is too narrow for one. */
+function axis(timeline: TimelineSummary): string[] {
+  const { length } = timeline.allowed;
+  const marks = marksOf(timeline, Math.floor(length / markWidth));
+  let line = "";
+  for (const { at, text } of marks) {
+    const column = Math.floor(at * length);
+    if (column < line.length || column + text.length >= length) continue;
+    line = `${line.padEnd(column)}╵${text} `;
+  }
+  return line === "" ? [] : [line.trimEnd()];
 }
 
 function leftOut(what: string, { count: total, examples }: LeftOut): string {
@@ -121,7 +147,9 @@ function leftOut(what: string, { count: total, examples }: LeftOut): string {
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 
 /** Returns a table, its first column aligned to the left and the others to the right. */
-export function table({ head, rows }: Table): string {
+export function table(texts: Table): string {
+  const head = texts.head.map(printable);
+  const rows = texts.rows.map((row) => row.map(printable));
   const widths = head.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),
   );

@@ -1,7 +1,7 @@
 import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
 import type { KeyField } from "../http/rule-key.ts";
 import { UsageError } from "./errors.ts";
-import type { Denial, KeyTarget, PolicyDecision } from "./key-target.ts";
+import { type Denial, type KeyTarget, limitOrNone, type PolicyDecision } from "./key-target.ts";
 import { requested, type WorkerPlace } from "./worker-api.ts";
 
 /** A Worker, and the name of one of its policies. */
@@ -23,10 +23,11 @@ export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
   return {
     words: "key" in named ? named.key : named.parts.join(" "),
     json: named,
+    place: new URL(worker.url).host,
     // Parts that no rule has are valid too.
     hint: "key" in named ? "" : " Check the policy, and the parts and their order.",
     async report() {
-      const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
+      const [count, expiresAt, { limit, remaining }, { allowed, retryAfter, reason }] = await Promise.all([
         key.get(),
         key.expiresAt(),
         // Cost 0 for what remains now; cost 1 for whether a hit would be allowed.
@@ -34,13 +35,19 @@ export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
         key.peek(1),
       ]);
       const wait = Number.isFinite(retryAfter) ? retryAfter : null;
-      return { count, limit, remaining, allowed, retryAfter: wait, expiresAt };
+      const [most, left] = [limitOrNone(limit), limitOrNone(remaining)];
+      const why = reason === undefined ? {} : { reason };
+      return { count, limit: most, remaining: left, allowed, ...why, retryAfter: wait, expiresAt };
     },
     story: () => storyOf(named, worker),
     reset: (reservations) => key.reset({ reservations }),
     ban: (length) => key.ban(length as never),
-    unban: () => key.unban(),
-    except: (exception, end) => key.except(exception, end),
+    unban: async () => ({ wasBanned: await key.unban(), others: [] }),
+    except: async (exception, end, note) => {
+      if (note !== undefined) throw new UsageError("--note is for Redis");
+      return key.except(exception, end);
+    },
+    note: async () => undefined,
     exception: () => key.exceptions(),
     close() {},
   };

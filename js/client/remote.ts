@@ -422,13 +422,14 @@ function readLeases(leases: unknown): number | undefined {
 
 /** Checks the option `url`, and returns it without slashes at its end. */
 function address(url: string | URL): string {
-  const { href, protocol } = URL.canParse(String(url)) ? new URL(url) : { href: "", protocol: "" };
-  if (protocol === "https:" || protocol === "http:") return href.replace(/\/+$/, "");
+  const { href = "", pathname } = URL.canParse(String(url)) ? new URL(url) : ({} as Partial<URL>);
+  // Without the prefix, the token would go to the origin.
+  if (/^https?:/.test(href) && pathname !== "/" && !href.includes("@")) return href.replace(/\/+$/, "");
   throw invalidField(
     "invalid_option",
     "url",
-    url,
-    'an address such as "https://limits.example.com/_tollgate"',
+    String(url).replace(/\/\/.*@/, "//…@"),
+    'an address with its prefix and without a password, such as "https://limits.example.com/_tollgate"',
   );
 }
 

@@ -1,6 +1,5 @@
 import { api } from "./api/api.ts";
 import type { TollgateEnv } from "./env.ts";
-import { demoHit } from "./gateway/demo.ts";
 import { forward } from "./gateway/forward.ts";
 import { gateway } from "./gateway/gateway.ts";
 import { type Isolate, isolateOf, Misconfigured } from "./gateway/isolate.ts";
@@ -33,7 +32,6 @@ export function handle(
     return import("./watch/watch-chunk.ts").then(({ page }) => page(request));
   if (isolate.upstream !== undefined)
     return gateway({ request, url, env, context, isolate, upstream: isolate.upstream });
-  if (path === "/demo/hit") return demoHit(request, env);
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }
 

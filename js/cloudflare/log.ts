@@ -1,3 +1,4 @@
+import { printableJson } from "../printable.ts";
 import type { Costs, Decision } from "../types.ts";
 import type { TollgateEnv } from "./env.ts";
 
@@ -31,7 +32,7 @@ export const inLog = (costs: Costs): { readonly cost: number; readonly costs?: C
 
 /** Logs one line of JSON. */
 export const log = (line: { readonly event: string; readonly [name: string]: unknown }): void =>
-  console.log(JSON.stringify(line));
+  console.log(printableJson(line));
 
 /** Logs one line and one data point for a denial or an error. */
 export function report(env: TollgateEnv, entry: LogEntry): void {

@@ -1,3 +1,4 @@
+import { printable } from "../printable.ts";
 import {
   arrayText,
   fractionText,
@@ -62,8 +63,7 @@ const mostShown = 64;
 function quoted(text: string): string {
   const characters = [...text.slice(0, 2 * mostShown + 2)];
   const short = characters.slice(0, mostShown).join("") + (characters.length > mostShown ? "…" : "");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
-  return `"${short.replace(/[\x00-\x1f\x7f]/g, "\ufffd").replace(/["\\]/g, "\\$&")}"`;
+  return `"${printable(short).replace(/["\\]/g, "\\$&")}"`;
 }
 
 /**

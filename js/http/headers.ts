@@ -74,13 +74,17 @@ interface Template {
 const longest = 999_999_999_999_999;
 const [probe, otherProbe] = [111_222_333_444, 555_666_777_888] as const;
 
+/** Returns the limit of a policy, which is the second of its numbers. */
+const limitOf = ({ numbers, names }: HeaderPolicies, position: number): number =>
+  numbers[(numbers.length / names.length) * position + 1] as number;
+
 /** Returns the headers of a decision's numbers: a name, then its value. */
 const linesOf = (read: HeaderPolicies, numbers: Float64Array, legacy: boolean): string[] =>
   run(() => headerLines(numbers, read.numbers, read.lines, read.units, legacy)).split("\n");
 
 /** Makes a template from headers that Rust writes with the marks: a call of the wasm takes longer than the hit. */
 function templateOf(read: HeaderPolicies, position: number): Template {
-  const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position, 0]);
+  const numbers = new Float64Array([1, limitOf(read, position), probe, 0, otherProbe * 1_000, position, 0]);
   const [, policy = "", , field = ""] = linesOf(read, numbers, false);
   const first = field.lastIndexOf(String(probe));
   const second = field.lastIndexOf(String(otherProbe));
@@ -196,7 +200,9 @@ export function rateLimitHeaders(
     decision,
     read.names,
   );
-  if (allowed && !legacy && remaining <= longest && moreAfter <= longest)
+  // Under an exception the limit may be another one.
+  const isUsual = limit === limitOf(read, position) && remaining <= longest && moreAfter <= longest;
+  if (allowed && !legacy && isUsual)
     return filled(read.templates[position] ?? templateOf(read, position), remaining, moreAfter);
   const last = [position, reason];
   const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, ...last]);

@@ -123,7 +123,10 @@ export class RateLimiter {
     return this.#decision(code, cost, now);
   }
 
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(key: Key, cost: Costs = 1, policies?: Policies): Decision {
     return this.#hitWith(key, cost, policies, hitKind.peek);
   }

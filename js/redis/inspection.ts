@@ -1,5 +1,6 @@
 import { inspect } from "../../build/redis/tollgate.js";
-import type { Exception, Policy } from "../types.ts";
+import { ReadPolicies } from "../policy/policies.ts";
+import type { Exception, Policies, Policy } from "../types.ts";
 import { instanceOf } from "../wasm/wasm-module.ts";
 import { redisModule, run } from "./wasm.ts";
 
@@ -13,6 +14,8 @@ export interface Inspection {
     readonly used: number;
     readonly endsAt: number;
     readonly open: number;
+    readonly bannedFor: number;
+    readonly isBan: boolean;
   }[];
   readonly endsAt: number;
   readonly allowed: boolean;
@@ -33,8 +36,12 @@ export interface Inspection {
   readonly denied: number;
 }
 
-/** Returns what the value of a key in Redis says of it at `now`. Entries after `since` are counted. */
-export function inspection(value: string, now: number, since: number): Inspection {
+/**
+ * Returns what the value of a key in Redis says of it at `now`: under the policies of its last operation, unless others are
+ * given. Entries after `since` are counted.
+ */
+export function inspection(value: string, now: number, since: number, policies?: Policies): Inspection {
   instanceOf(redisModule);
-  return JSON.parse(run(() => inspect(value, now, since)));
+  const json = policies === undefined ? undefined : JSON.stringify(ReadPolicies.of(policies).policies);
+  return JSON.parse(run(() => inspect(value, now, since, json)));
 }

@@ -211,7 +211,10 @@ export class RedisLimiter implements AsyncLimiter {
     return hitAllElsewhere<RedisLimiter>(hits, byOwnPolicies);
   }
 
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
     return this.#decide("peek", key, cost, policies);
   }
@@ -367,8 +370,8 @@ export class RedisLimiter implements AsyncLimiter {
    * Returns what the value of a key in Redis says of it.
    * @internal
    */
-  static inspect(value: string, now: number, since: number): Inspection {
-    return inspection(value, now, since);
+  static inspect(value: string, now: number, since: number, policies?: Policies): Inspection {
+    return inspection(value, now, since, policies);
   }
 
   /**

@@ -9,7 +9,10 @@ export interface HitLimiter {
   readonly policies?: readonly Policy[] | undefined;
   /** Decides whether the key may act now, and charges `cost` if so. */
   hit(key: string, cost?: number): Awaitable<Decision>;
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(key: string, cost?: number): Awaitable<Decision>;
   /** Adds to the count, whether it fits or not; a negative cost gives back. */
   inc(key: string, cost?: number): Awaitable<unknown>;
@@ -23,7 +26,10 @@ export interface HitLimiter {
 export interface StoreObject {
   /** Decides whether the key may act now, and charges `cost` if so. */
   hit(policies: Policies, cost?: number): Awaitable<Decision>;
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(policies: Policies, cost?: number): Awaitable<Decision>;
   /** Adds to the count, whether it fits or not; a negative cost gives back. */
   inc(policies: Policies, cost?: number): Awaitable<unknown>;

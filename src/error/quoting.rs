@@ -18,12 +18,21 @@ impl Display for Quoted<'_> {
                     break;
                 }
                 '"' | '\\' => write!(f, "\\{character}")?,
-                _ if character.is_ascii_control() => f.write_char('\u{fffd}')?,
+                _ if acts_on_terminals(character) => f.write_char('\u{fffd}')?,
                 _ => f.write_char(character)?,
             }
         }
         f.write_char('"')
     }
+}
+
+/// Returns whether a terminal acts on a character, or whether it changes the order in which the characters around it are
+/// shown: C0 and C1 controls, separators of lines, and marks of direction.
+pub fn acts_on_terminals(character: char) -> bool {
+    let is_separator = matches!(character, '\u{2028}' | '\u{2029}');
+    let is_direction =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || is_separator || is_direction
 }
 
 /// Displays names with commas between them.
@@ -48,6 +57,12 @@ mod tests {
     #[test]
     fn a_string_is_shown_on_one_line() {
         assert_eq!(Quoted("a\"b\\c\nd").to_string(), "\"a\\\"b\\\\c\u{fffd}d\"");
+        for unsafe_character in
+            ['\u{1b}', '\u{7f}', '\u{9b}', '\u{61c}', '\u{200e}', '\u{2028}', '\u{202e}', '\u{2066}']
+        {
+            assert_eq!(Quoted(&format!("a{unsafe_character}b")).to_string(), "\"a\u{fffd}b\"");
+        }
+        assert_eq!(Quoted("é 漢 👩‍💻").to_string(), "\"é 漢 👩‍💻\"");
         assert_eq!(Quoted(&"x".repeat(100)).to_string().chars().count(), 67);
     }
 }

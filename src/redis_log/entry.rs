@@ -200,7 +200,7 @@ impl<'a> Named<'a> {
             cursor.expect(b'}')?;
             Self::New { text, number: cursor.decimal()? }
         } else if cursor.take(b'@') {
-            Self::Text(cursor.until_or_rest(b';')?)
+            Self::Text(cursor.until_or_rest(b";&")?)
         } else {
             return Ok(None);
         }))
@@ -338,7 +338,7 @@ impl<'a> Op<'a> {
             b'e' => {
                 let end = End::read(cursor)?;
                 cursor.expect(b':')?;
-                Ok(Self::Except { end, fields: Fields::new(cursor.until_or_rest(b';')?) })
+                Ok(Self::Except { end, fields: Fields::new(cursor.until_or_rest(b";")?) })
             }
             b'r' => Ok(Self::Reset { reservations: cursor.decimal()? == 1 }),
             b'v' => {

@@ -28,6 +28,8 @@ const MAX_TIMES: u64 = 10_000;
 pub(super) struct Replica {
     pub(super) ledger: Ledger,
     pub(super) set: Arc<PolicySet>,
+    /// The policies of the last call, if it had its own.
+    pub(super) call_set: Option<Arc<PolicySet>>,
     /// The policies that the value names.
     value_sets: ValueSets,
     /// Whether an entry or a base was read. The first one determines the policies.
@@ -74,6 +76,7 @@ impl Replica {
         Ok(Self {
             ledger,
             set: Arc::clone(set),
+            call_set: None,
             value_sets: ValueSets::new(set, 0),
             started: false,
             stamp: 0,
@@ -94,7 +97,7 @@ impl Replica {
         }
         let stamp = entry::read_stamp(cursor)?;
         let mut value_sets = ValueSets::new(&default, stamp);
-        let set = value_sets.read(cursor, sets, stamp)?;
+        let (set, call_set) = value_sets.read(cursor, sets, stamp)?;
         let lines = Lines::read(cursor, start)?;
         cursor.expect(b'|')?;
         let states = base::read_lists(cursor)?;
@@ -105,7 +108,7 @@ impl Replica {
         let mark = Tag::read(cursor)?;
         base::record_token(&mut tokens, Token { tag: mark, at: stamp }, stamp)?;
         let mark = Some(mark);
-        let mut replica = Self { value_sets, started: true, stamp, mark, tokens, lines, ..Self::new(&set)? };
+        let mut replica = Self { call_set, value_sets, started: true, stamp, mark, tokens, lines, ..Self::new(&set)? };
         replica.ledger.load_all(&base::to_record(&set.policies, states, open, &former)?, stamp)?;
         Ok(replica)
     }
@@ -133,7 +136,7 @@ impl Replica {
         text.push_str(&value_sets.default().text);
         text.push_str("|#");
         entry::push_stamp(&mut text, self.stamp);
-        value_sets.push_to(&mut text, &self.set);
+        value_sets.push_to(&mut text, &self.set, self.call_set.as_deref());
         lines.push_to(&mut text);
         text.push('|');
         base::push_rows(&mut text, &self.ledger);
@@ -351,8 +354,14 @@ impl Replica {
         sets: &mut PolicySets,
         now: u64,
     ) -> Result<CallRules, ReplayError> {
-        let Some(named) = named else { return Ok(CallRules::Default) };
-        Ok(CallRules::new(&*self.value_sets.named(named, sets, now)?, &self.ledger))
+        let Some(named) = named else {
+            self.call_set = None;
+            return Ok(CallRules::Default);
+        };
+        let set = self.value_sets.named(named, sets, now)?;
+        let rules = CallRules::new(&set, &self.ledger);
+        self.call_set = Some(set);
+        Ok(rules)
     }
 
     /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended, or why it was rejected.

@@ -80,9 +80,9 @@ impl<'a> Cursor<'a> {
         self.text(end)
     }
 
-    /// Takes the text before the next `end`, or the rest if there is none.
-    pub(super) fn until_or_rest(&mut self, end: u8) -> Result<&'a str, ReplayError> {
-        self.text(self.rest.iter().position(|&byte| byte == end).unwrap_or(self.rest.len()))
+    /// Takes the text before the next of these bytes, or the rest if there is none.
+    pub(super) fn until_or_rest(&mut self, ends: &[u8]) -> Result<&'a str, ReplayError> {
+        self.text(self.rest.iter().position(|byte| ends.contains(byte)).unwrap_or(self.rest.len()))
     }
 
     /// Takes the digits, commas and underscores that come next.

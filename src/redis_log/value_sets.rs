@@ -116,45 +116,60 @@ impl ValueSets {
         Ok(Some(Self { default, numbered }))
     }
 
-    /// Appends the numbered policies, and those of the states if they are not the default.
-    pub(super) fn push_to(&self, text: &mut String, states: &PolicySet) {
+    /// Appends the numbered policies, those of the states if they are not the default, and those of the last call after `&`
+    /// if it had its own.
+    pub(super) fn push_to(&self, text: &mut String, states: &PolicySet, call: Option<&PolicySet>) {
         let before = text.len();
         for (index, used) in self.numbered.iter().enumerate() {
             text.push_str(&format!("{{{}}}{}", used.set.text, index + 1));
         }
         if self.default.set.text != states.text {
             // States that were joined with others may be under policies that the value does not name.
-            text.push_str(&match self.numbered.iter().position(|used| used.set.text == states.text) {
-                Some(index) => format!("${}", index + 1),
-                None => format!("@{}", states.text),
-            });
+            match self.number_of(states) {
+                Some(number) => text.push_str(&format!("${number}")),
+                None => text.push_str(&format!("@{}", states.text)),
+            }
+        }
+        // A new beginning may have dropped them.
+        if let Some(number) = call.and_then(|call| self.number_of(call)) {
+            text.push_str(&format!("&${number}"));
         }
         if text.len() > before {
             text.push(';');
         }
     }
 
-    /// Reads what [`push_to`](Self::push_to) appended for a base of time `stamp`, and returns the policies of the states.
+    /// Returns the number of policies; `None` if they have none.
+    fn number_of(&self, set: &PolicySet) -> Option<usize> {
+        self.numbered.iter().position(|used| used.set.text == set.text).map(|index| index + 1)
+    }
+
+    /// Reads what [`push_to`](Self::push_to) appended for a base of time `stamp`, and returns the policies of the states and
+    /// those of the last call.
     pub(super) fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
         sets: &mut PolicySets,
         stamp: u64,
-    ) -> Result<Arc<PolicySet>, ReplayError> {
-        let mut states = None;
-        let mut next = Named::read(cursor)?;
-        let is_any = next.is_some();
-        while let Some(named) = next {
+    ) -> Result<(Arc<PolicySet>, Option<Arc<PolicySet>>), ReplayError> {
+        let (mut states, mut call) = (None, None);
+        let mut is_any = false;
+        while let Some(named) = Named::read(cursor)? {
+            is_any = true;
             let set = self.named(named, sets, stamp)?;
             if !matches!(named, Named::New { .. }) {
                 states = Some(set);
                 break;
             }
-            next = Named::read(cursor)?;
+        }
+        if cursor.take(b'&') {
+            is_any = true;
+            let named = Named::read(cursor)?.ok_or(ReplayError::Malformed)?;
+            call = Some(self.named(named, sets, stamp)?);
         }
         if is_any {
             cursor.expect(b';')?;
         }
-        Ok(states.unwrap_or_else(|| Arc::clone(&self.default.set)))
+        Ok((states.unwrap_or_else(|| Arc::clone(&self.default.set)), call))
     }
 }

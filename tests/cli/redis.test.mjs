@@ -71,7 +71,7 @@ test("get shows what counts for a key, under the policies that Redis has of it",
   assert.deepEqual([reserved.count, reserved.reservations, reserved.allowed], [2, 1, true]);
   const { stdout } = await command(["get", "user:42"]);
   assert.match(stdout, /^count {6}5\nlimit {6}5\nremaining {2}0\nallowed {4}no, retry after \d+ ms\nexpires/);
-  assert.match(stdout, /^api {8}5 of 5, until 20.*\nban {8}1 of 3, until 20.*$/m);
+  assert.match(stdout, /^api {8}5 of 5, until 20.*\nban {8}1 of 3 denials, until 20.*$/m);
 });
 
 test("every algorithm's policy is read from Redis as it was written", async () => {
@@ -482,4 +482,98 @@ test("in a Cluster it follows the keys to their nodes, and top goes through all 
     client.disconnect();
     await cluster.stop();
   }
+});
+
+const free = { algorithm: "fix_window", limit: 5, scale: "1d", name: "api" };
+const pro = { ...free, limit: 100 };
+
+test("get, why and top show the limit of the key's plan, also once its log was folded", async () => {
+  const { limiter, command } = fleet([{ ...free, limit: 50 }]);
+  for (const hits of [3, 40]) {
+    for (let count = 0; count < hits; count += 1) await limiter.hit("pro:1", 1, [pro]);
+    const { count, limit, remaining, policies } = await asJson(command, ["get", "pro:1"]);
+    assert.deepEqual([count, limit, remaining, policies[0].limit], [count, 100, 100 - count, 100]);
+    const { now } = await asJson(command, ["why", "pro:1"]);
+    assert.deepEqual([now.limit, now.remaining], [100, 100 - count]);
+    const { keys, groups } = await asJson(command, ["top", "--once", "--interval", "200"]);
+    assert.deepEqual([keys[0].used, keys[0].limit], [count, 100]);
+    assert.match(groups[0].policies, /100 in 1d/);
+  }
+  // A hit without a plan is under the limiter's own again.
+  await limiter.hit("pro:1");
+  assert.equal((await asJson(command, ["get", "pro:1"])).limit, 50);
+});
+
+test("--policies has effect on what get and why show", async () => {
+  const { limiter, command } = fleet([free]);
+  for (let count = 0; count < 3; count += 1) await limiter.hit("a");
+  const given = JSON.stringify({ ...free, limit: 7 });
+  const { limit, remaining } = await asJson(command, ["get", "a", "--policies", given]);
+  assert.deepEqual([limit, remaining], [7, 4]);
+  assert.equal((await asJson(command, ["why", "a", "--policies", given])).now.limit, 7);
+  const { code, stderr } = await command([
+    "get",
+    "a",
+    "--policies",
+    '{"algorithm":"fix_window","limit":0,"scale":1}',
+  ]);
+  assert.match(stderr, /^tollgate get: --policies: limit: 0 is not an integer from 1/);
+  assert.equal(code, 2);
+});
+
+const strikes = { algorithm: "ban", after: 3, scale: "1h", for: "1h", name: "strikes" };
+const abuse = { algorithm: "ban", after: 5, scale: "1h", for: "2h", name: "abuse" };
+
+test("a ban is shown with its own end and no limit, until it is lifted", async () => {
+  const { limiter, command } = fleet([free, strikes, abuse]);
+  await limiter.ban("a", "1h", "strikes");
+  const longest = await limiter.ban("a", "2h", "abuse");
+  const { limit, remaining, bannedUntil, policies } = await asJson(command, ["get", "a"]);
+  assert.deepEqual([limit, remaining], [5, 0]);
+  assert.ok(Math.abs(bannedUntil - longest) < 5);
+  const ends = policies.map(({ policy, bannedUntil }) => [policy, bannedUntil > 0]);
+  assert.deepEqual(ends, [
+    ["api", false],
+    ["strikes", true],
+    ["abuse", true],
+  ]);
+  assert.match(
+    (await command(["get", "a"])).stdout,
+    /^strikes {4}banned until 20.*\nabuse {6}banned until 20/m,
+  );
+  const lifted = await command(["unban", "a", "--policy", "abuse"]);
+  assert.match(lifted.stdout, /^a is not banned by abuse any more\. strikes bans it until 20.* UTC\.\n$/);
+  const again = await command(["unban", "a", "--policy", "abuse"]);
+  assert.match(again.stdout, /^a was not banned by abuse\. strikes bans it until 20.* UTC\.\n$/);
+  const wrong = await command(["unban", "a", "--policy", "api"]);
+  assert.match(wrong.stderr, /^tollgate unban: [^\n]*api[^\n]*ban[^\n]*\n$/);
+  assert.equal(wrong.code, 1);
+  assert.match((await command(["unban", "a", "--policy", "strikes"])).stdout, /any more\.\n$/);
+  const after = await asJson(command, ["get", "a"]).catch((error) => error);
+  assert.ok(!(after.bannedUntil > 0));
+});
+
+test("a key under a ban alone has denials and no limit", async () => {
+  const { limiter, command } = fleet([strikes]);
+  await limiter.ban("a", "1h");
+  const { stdout } = await command(["get", "a"]);
+  assert.match(stdout, /^denials {4}0 of 3\nallowed {4}no, retry after \d+ ms\n/);
+  assert.doesNotMatch(stdout + (await command(["why", "a"])).stdout, /9,?007,?199/);
+});
+
+test("--ip is the key that a guard makes of an address", async () => {
+  const { limiter, command } = fleet([free]);
+  await limiter.hit("2001:0db8:0001:0002::/64");
+  await limiter.hit("192.0.2.7");
+  for (const address of ["2001:db8:1:2::99", "2001:DB8:1:2:3:4:5:6"])
+    assert.equal((await asJson(command, ["get", "--ip", address])).count, 1);
+  assert.equal((await asJson(command, ["get", "--ip", "::ffff:192.0.2.7"])).count, 1);
+  assert.equal(
+    (await command(["reset", "--ip", "2001:db8:1:2::1"])).stdout,
+    "2001:0db8:0001:0002::/64 was reset.\n",
+  );
+  assert.match(
+    (await command(["except", "--ip", "192.0.2.7", "limit=9", "--for", "1h"])).stdout,
+    /^192\.0\.2\.7 has the exception/,
+  );
 });

@@ -300,12 +300,21 @@ async function watching(t, respond) {
 const json = (response, status, body) =>
   response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
 
+const problem = (response, status, body) =>
+  response.writeHead(status, { "Content-Type": "application/problem+json" }).end(JSON.stringify(body));
+
 test("of a Worker it shows the rules and the most denied keys", async (t) => {
-  let asked;
+  const asked = [];
   const zeros = Array.from({ length: 12 }, () => 0);
   const seconds = { allowed: [...zeros.slice(0, 9), 40, 60, 7], denied: [...zeros.slice(0, 9), 5, 5, 99] };
   const env = await watching(t, (request, response) => {
-    asked = [request.url, request.headers.authorization];
+    asked.push([request.method, request.url, request.headers.authorization]);
+    // Of the two bans that denied, one was lifted.
+    if (request.url.endsWith("/peek"))
+      return json(response, 200, [
+        { allowed: false, reason: "banned", retryAfter: 3_600_000 },
+        { allowed: true, retryAfter: 0 },
+      ]);
     json(response, 200, {
       now: 4_102_444_800_000,
       keys: "hashed",
@@ -323,8 +332,19 @@ test("of a Worker it shows the rules and the most denied keys", async (t) => {
           object: "#1",
           at: 4_102_444_799_000,
           policy: "login",
+          policies: ["login"],
           count: 5,
           limit: 5,
+          retryAfter: 3_601_000,
+          banned: true,
+        },
+        {
+          object: "#2",
+          at: 4_102_444_799_000,
+          policy: "strikes",
+          policies: ["strikes"],
+          count: 0,
+          limit: 9_007_199_254_740_991,
           retryAfter: 3_601_000,
           banned: true,
         },
@@ -332,7 +352,10 @@ test("of a Worker it shows the rules and the most denied keys", async (t) => {
     });
   });
   const { keys, groups, source } = await asJson([], env);
-  assert.deepEqual(asked, ["/_tollgate/v1/watch", "Bearer secret"]);
+  assert.deepEqual(asked, [
+    ["GET", "/_tollgate/v1/watch", "Bearer secret"],
+    ["POST", "/_tollgate/v1/peek", "Bearer secret"],
+  ]);
   assert.match(source, /^worker 127\.0\.0\.1:\d+$/);
   assert.deepEqual(
     groups.map(({ name, policies, rate, denialRate }) => [name, policies, rate, denialRate]),
@@ -353,29 +376,44 @@ test("of a Worker it shows the rules and the most denied keys", async (t) => {
     ]),
     [
       ["3f2a #1", "login", 5, 5, 412, 0, 4_102_448_400_000],
-      ["77aa #2", "", null, null, 300, 40, 0],
+      ["77aa #2", "strikes", null, null, 300, 40, 0],
     ],
   );
   const { stdout } = await tollgate(one, { env });
   assert.match(stdout, /^rule +policies +allowed\/s +denied\/s$/m);
   assert.match(stdout, /^3f2a +login +5 of 5 +412 +1 h$/m);
-  assert.match(stdout, /^77aa +– +260–300 +·$/m);
+  assert.match(stdout, /^77aa +strikes +– +260–300 +·$/m);
 });
 
 test("a Worker that does not let it in, does not watch, or is none, is an error of one line", async (t) => {
   for (const [respond, said] of [
-    [(response) => json(response, 401, { code: "unauthorized" }), /rejected the token in TOLLGATE_TOKEN\n$/],
     [
-      (response) => json(response, 404, { code: "watch_off", title: "…" }),
+      (response) =>
+        response
+          .writeHead(401, { "WWW-Authenticate": 'Bearer realm="tollgate", error="invalid_token"' })
+          .end(),
+      /rejected the token in TOLLGATE_TOKEN\n$/,
+    ],
+    // An origin, which the prefix of another Worker leads to, has a realm of its own.
+    [
+      (response) => response.writeHead(401, { "WWW-Authenticate": "Basic realm=shop" }).end("{}"),
+      /is not a Tollgate Worker: it responded 401; --url needs the prefix of its API\n$/,
+    ],
+    [
+      (response) => problem(response, 403, { title: "No token is configured, so the API is closed" }),
+      /: No token is configured, so the API is closed\n$/,
+    ],
+    [
+      (response) => problem(response, 404, { code: "watch_off", title: "…" }),
       /set watch = true in \[vars\.TOLLGATE\]\n$/,
     ],
     [
-      (response) => json(response, 503, { code: "unanswered", detail: "the object is late" }),
+      (response) => problem(response, 503, { code: "unanswered", detail: "the object is late" }),
       /: the object is late\n$/,
     ],
     [
       (response) => response.writeHead(404).end("nothing"),
-      /is not a Tollgate Worker: it responded 404; --url needs the prefix, too\n$/,
+      /is not a Tollgate Worker: it responded 404; --url needs the prefix of its API\n$/,
     ],
     [
       (response) => response.writeHead(200, { "Content-Type": "text/html" }).end("<p>hello"),

@@ -22,6 +22,7 @@ test("every command has its help, and names its options there", async () => {
     "ban",
     "unban",
     "except",
+    "exceptions",
     "why",
     "top",
   ]);
@@ -147,9 +148,11 @@ const wrong = [
   [["check", "."], /\. is a folder; name the file in it/, 2],
   [["replay", "--config", "."], /\. is a folder; name the file in it/, 2],
   [["replay", "--policy", "."], /\. is a folder; name the file in it/, 2],
-  [["get"], /name one key, or use --part for the key of a rule/, 2],
+  [["get"], /name one key, or use --ip for that of an address, or --part for that of a rule/, 2],
   [["get", "a", "b"], /name one key/, 2],
-  [["get", "a", "--part", "ip=::1"], /name a key or use --part, not both/, 2],
+  [["get", "a", "--part", "ip=::1"], /name a key, or use --part or --ip, not both/, 2],
+  [["get", "--ip", "::1", "--part", "ip=::1"], /use --part or --ip, not both/, 2],
+  [["get", "--ip", "localhost", "--redis", "redis://localhost"], /--ip: "localhost" is not an IP address/, 2],
   [["reset", "--prat", "ip=::1"], /--prat is not an option; did you mean --part\?/, 2],
   [["reset", "--part"], /--part needs a value: --part <part>/, 2],
   [["reset", "--part", "ip=::1"], /--redis or TOLLGATE_REDIS is required, or --url or TOLLGATE_URL/, 2],
@@ -264,7 +267,7 @@ test("an invalid address is an error of the command line", async () => {
     env,
   });
   assert.equal(code, 2);
-  assert.match(stderr, /^tollgate get: url: "localhost:8787" is not an address such as "https:/);
+  assert.match(stderr, /^tollgate get: --url: "localhost:8787" is not an address such as https:/);
 });
 
 test("a Worker that does not respond is an error of one line", async () => {

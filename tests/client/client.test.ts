@@ -109,6 +109,10 @@ it("separates the errors of callers whose items share a request", async () => {
   for (const wrong of [
     { url: "nowhere" },
     { url: "ftp://limits.example.com" },
+    // Without its prefix, the token would go to the origin.
+    { url: "https://limits.example.com" },
+    { url: "https://limits.example.com/" },
+    { url: "https://ann:hunter2@limits.example.com/_tollgate" },
     { token: "" },
     { policy: "" },
     { policy: [] },

@@ -115,14 +115,39 @@ test("qu is a policy's unit, unless that is requests", () => {
   );
 });
 
+test("RateLimit-Policy has the limit of the exception in force, allowed or denied, with legacy headers or without", () => {
+  for (const [policy, field, window] of [
+    [{ name: "a", algorithm: "fix_window", limit: 2, scale: "1m" }, "limit", ";w=60"],
+    // The window of a bucket depends on its rate, which a decision does not have.
+    [{ name: "a", algorithm: "token_bucket", capacity: 2, refillRate: 1 }, "capacity", ""],
+  ]) {
+    const limiter = new RateLimiter(policy, { clock: () => 0 });
+    const quota = (key, options) =>
+      rateLimitHeaders(limiter.hit(key), limiter.policies, options)["RateLimit-Policy"];
+    limiter.except("vip", { [field]: 3 }, { for: "1h" });
+    const usual = quota("b");
+    assert.equal(usual, `"a";q=2;w=${field === "limit" ? 60 : 2}`);
+    for (const options of [{}, { legacy: true }, {}, {}])
+      assert.equal(quota("vip", options), `"a";q=3${window}`);
+    assert.equal(limiter.hit("vip").allowed, false);
+    assert.equal(quota("b"), usual);
+    limiter.except("all", { allow: true }, { for: "1h" });
+    const all = rateLimitHeaders(limiter.hit("all"), limiter.policies);
+    // No more remains than there is.
+    assert.match(all["RateLimit-Policy"], /^"a";q=999999999999999/);
+    assert.equal(all.RateLimit, '"a";r=999999999999999');
+  }
+});
+
 test("headers of changed policies are those of the changed ones", () => {
   const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
-  const decision = new RateLimiter(policy).hit("a");
-  assert.equal(rateLimitHeaders(decision, policy)["RateLimit-Policy"], '"fix_window";q=5;w=60');
+  const quota = (policies) =>
+    rateLimitHeaders(new RateLimiter(policies).hit("a"), policies)["RateLimit-Policy"];
+  assert.equal(quota(policy), '"fix_window";q=5;w=60');
   policy.limit = 7;
-  assert.equal(rateLimitHeaders(decision, policy)["RateLimit-Policy"], '"fix_window";q=7;w=60');
+  assert.equal(quota(policy), '"fix_window";q=7;w=60');
   const list = [policy];
-  assert.equal(rateLimitHeaders(decision, list)["RateLimit-Policy"], '"fix_window";q=7;w=60');
-  list[0] = { ...policy, limit: 9 };
-  assert.equal(rateLimitHeaders(decision, list)["RateLimit-Policy"], '"fix_window";q=9;w=60');
+  assert.equal(quota(list), '"fix_window";q=7;w=60');
+  list[0] = { ...policy, limit: 9, scale: "2m" };
+  assert.equal(quota(list), '"fix_window";q=9;w=120');
 });

@@ -77,7 +77,16 @@ const inPackage = [
   "package.json",
 ];
 
-const inCrate = ["CHANGELOG.md", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"];
+const inCrate = [
+  "CHANGELOG.md",
+  "Cargo.lock",
+  "Cargo.toml",
+  "Cargo.toml.orig",
+  "LICENSE",
+  "README.md",
+  "SECURITY.md",
+  "THIRD_PARTY.md",
+];
 
 /** The types are as many files as the sources that declare something public, and the same again for `require`. */
 const isTypes = (file) => /^dist\/types(-cjs)?\//.test(file);

@@ -211,6 +211,88 @@ test("the token is kept in memory only", async () => {
   await context.close();
 });
 
+test("an operation acts on the key that the question names, whatever is shown meanwhile", async () => {
+  const context = await chromium.newContext();
+  const acted = [];
+  const { page } = await openPage(context, address(), async (page) => {
+    await page.clock.install({ time: now });
+    await page.route("**/_tollgate/v1/watch", (route) => route.fulfill({ json: full }));
+    await page.route("**/_tollgate/v1/why?*", async (route) => {
+      const parts = new URL(route.request().url()).searchParams.get("parts");
+      const key = parts.slice(0, 8);
+      await route.fulfill({ json: { ...story, key, object: parts } });
+    });
+    await page.route("**/_tollgate/v1/reset", (route) => {
+      acted.push(route.request().postDataJSON().parts);
+      return route.fulfill({ json: { reset: true } });
+    });
+  });
+  await enter(page);
+  await page.locator("#top button.key").first().click();
+  await page.getByText("Key #0000000").waitFor();
+  await page.getByRole("button", { name: "Reset" }).click();
+  const question = await page.locator("#question").textContent();
+  assert.match(question, /^Remove what counts for #0000000 under /);
+  // Another key is shown behind the question, as by an answer that comes late.
+  await page.evaluate(() => document.querySelectorAll("#top button.key")[1].click());
+  await page.getByText("Key #1111111").waitFor();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("Nothing counts any more.").waitFor();
+  assert.deepEqual(acted, [`#${"0".repeat(64)}`]);
+  await context.close();
+});
+
+test("an older question that is answered later does not show its key", async () => {
+  const context = await chromium.newContext();
+  let release;
+  const held = new Promise((resolve) => {
+    release = resolve;
+  });
+  const { page } = await openPage(context, address(), async (page) => {
+    await page.clock.install({ time: now });
+    await page.route("**/_tollgate/v1/watch", (route) => route.fulfill({ json: full }));
+    await page.route("**/_tollgate/v1/why?*", async (route) => {
+      const parts = new URL(route.request().url()).searchParams.get("parts");
+      if (parts.startsWith("#0")) await held;
+      await route.fulfill({ json: { ...story, key: parts.slice(0, 8), object: parts } });
+    });
+  });
+  await enter(page);
+  await page.locator("#top button.key").first().click();
+  await page.locator("#top button.key").nth(1).click();
+  await page.getByText("Key #1111111").waitFor();
+  const late = page.waitForResponse("**/v1/why?parts=%230*");
+  release();
+  await (await late).finished();
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+  assert.equal(await page.locator("#story h3").first().textContent(), "Key #1111111");
+  await context.close();
+});
+
+test("a page that is left forgets the token and all that it showed, and is not stored", async () => {
+  const context = await chromium.newContext();
+  const { page } = await openPage(context, address(), async (page) => {
+    await page.clock.install({ time: now });
+    await answering(full)(page);
+  });
+  const response = await page.reload();
+  assert.equal(response.headers()["cache-control"], "no-store");
+  await enter(page);
+  await page.locator("#rules table").waitFor();
+  // As when the page goes into the cache of a browser that may go back to it.
+  await page.evaluate(() => window.dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true })));
+  assert.equal(await page.locator("#live").isVisible(), false);
+  assert.equal(await page.locator("#rules").textContent(), "");
+  let asked = 0;
+  page.on("request", () => {
+    asked += 1;
+  });
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.clock.runFor(60_000);
+  assert.equal(asked, 0);
+  await context.close();
+});
+
 test("a page that is paused or hidden asks for nothing", async () => {
   const context = await chromium.newContext();
   const { page } = await openPage(context, address(), async (page) => {

@@ -1,7 +1,7 @@
 import { element, make, say } from "../dom.js";
 import { hasToken, Refused, setToken, watch } from "./api.js";
 import { joined, plot } from "./plots.js";
-import { setBans, tell } from "./story.js";
+import { forget, setBans, tell } from "./story.js";
 import { denialsTable, rulesTable, topTable } from "./tables.js";
 import { count, nameOf, sum } from "./words.js";
 
@@ -101,8 +101,8 @@ function leave(problem = "") {
   clearTimeout(timer);
   setToken(undefined);
   view = undefined;
-  for (const id of ["rates", "plots", "rules", "top", "denials", "story"]) element(id).replaceChildren();
-  element("story").hidden = true;
+  for (const id of ["rates", "plots", "rules", "top", "denials"]) element(id).replaceChildren();
+  forget();
   say(element("status"), "");
   say(element("refused"), problem);
   open(false);
@@ -133,6 +133,8 @@ element("live").addEventListener("click", ({ target }) => {
   if (object) tell({ parts: object });
 });
 document.addEventListener("visibilitychange", follow);
+// A browser keeps a page in memory that it may go back to.
+window.addEventListener("pagehide", () => leave());
 element("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const isDark = root.style.colorScheme

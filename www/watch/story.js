@@ -9,25 +9,38 @@ export const setBans = (names) => {
   bans = names;
 };
 
-let shown;
+/** The number of the last question: an older one may be answered later. */
+let asked = 0;
 
 /** Shows what counts now for a key, and why it was denied. */
 export async function tell(fields) {
   const story = element("story");
+  asked += 1;
+  const own = asked;
   try {
     const found = await why(fields);
-    shown = found;
+    if (own !== asked) return;
     say(element("unfound"), "");
     story.replaceChildren(...parts(found));
     story.hidden = false;
     story.focus();
   } catch (error) {
+    if (own !== asked) return;
     story.hidden = true;
     say(element("unfound"), error.message);
   }
 }
 
-function parts({ key, policies, denials, now }) {
+/** Forgets the key that is shown, and does not show one that was asked for. */
+export function forget() {
+  asked += 1;
+  element("story").hidden = true;
+  element("story").replaceChildren();
+  element("sure").close();
+}
+
+function parts(found) {
+  const { key, policies, denials, now } = found;
   return [
     make("h3", {}, "Key ", make("code", {}, key)),
     table(
@@ -36,7 +49,7 @@ function parts({ key, policies, denials, now }) {
       policies.map(policyRow),
     ),
     ...exceptionOf(policies),
-    make("div", { class: "line", id: "acts" }, ...buttons()),
+    make("div", { class: "line", id: "acts" }, ...buttons(found)),
     make("p", { id: "done", role: "status" }),
     make("h3", {}, "Denied within a day"),
     denials.length === 0
@@ -85,63 +98,66 @@ function exceptionOf(policies) {
 const stretch = ({ first, at, times }, now) =>
   times === 1 || at - first < 1_000 ? ago(at, now) : `${ago(at, now)}, for ${duration(at - first)}`;
 
-function buttons() {
-  const button = (text, work) => {
+/** Returns the buttons that act on a key: the one that is shown with them, whatever is asked for meanwhile. */
+function buttons(found) {
+  const { key } = found;
+  const policy = found.policies.filter(({ error }) => !error).map(({ policy }) => policy);
+  const button = (text, question, operation, fields) => {
     const made = make("button", { type: "button" }, text);
-    made.addEventListener("click", work);
+    made.addEventListener("click", () => perform(found, question(), operation, fields()));
     return made;
   };
   const length = make("input", { id: "length", value: "1h", size: 6 });
   const timed = make("label", { class: "line" }, "For", length);
-  const excepts = [
-    button("Allow all", () => except({ allow: true })),
-    button("Deny all", () => except({ deny: true })),
-    button("Lift exception", () => except(null)),
+  const except = (text, verb, exception) =>
+    button(
+      text,
+      () => `${verb} everything for ${key}, for ${length.value.trim()}?`,
+      "except",
+      () => ({ policy, exception, for: lengthIn(length) }),
+    );
+  const lift = () => ({ policy, exception: null });
+  const all = [
+    button(
+      "Reset",
+      () => `Remove what counts for ${key} under ${policy.join(", ")}?`,
+      "reset",
+      () => ({ policy }),
+    ),
+    timed,
+    except("Allow all", "Allow", { allow: true }),
+    except("Deny all", "Deny", { deny: true }),
+    button("Lift exception", () => `Lift the exception of ${key}?`, "except", lift),
   ];
-  const all = [button("Reset", reset), timed, ...excepts];
   if (bans.length === 0) return all;
   const name = make(
     "select",
     { id: "ban", "aria-label": "Which ban" },
     ...bans.map((ban) => make("option", {}, ban)),
   );
-  return [...all, button("Ban", ban), button("Unban", unban), ...(bans.length > 1 ? [name] : [])];
+  const ban = () => ({ policy: name.value, for: lengthIn(length) });
+  return [
+    ...all,
+    button("Ban", () => `Ban ${key} for ${length.value.trim()}?`, "ban", ban),
+    button(
+      "Unban",
+      () => `Lift the ban of ${key}?`,
+      "unban",
+      () => ({ policy: name.value }),
+    ),
+    ...(bans.length > 1 ? [name] : []),
+  ];
 }
 
-const chosenBan = () => element("ban")?.value ?? bans[0];
-
-/** The policies that are shown. */
-const names = () => shown.policies.filter(({ error }) => !error).map(({ policy }) => policy);
-
-const reset = () =>
-  perform(`Remove what counts for ${shown.key} under ${names().join(", ")}?`, "reset", { policy: names() });
-
 /** Returns the length that was entered: a number is in milliseconds. */
-function chosenLength() {
-  const length = element("length").value.trim();
+function lengthIn(input) {
+  const length = input.value.trim();
   return /^\d+$/.test(length) ? Number(length) : length;
 }
 
-function except(exception) {
-  if (exception === null)
-    return perform(`Lift the exception of ${shown.key}?`, "except", { policy: names(), exception });
-  const length = chosenLength();
-  const what = exception.allow ? "Allow" : "Deny";
-  const question = `${what} everything for ${shown.key}, for ${length}?`;
-  return perform(question, "except", { policy: names(), exception, for: length });
-}
-
-const unban = () => perform(`Lift the ban of ${shown.key}?`, "unban", { policy: chosenBan() });
-
-function ban() {
-  const length = chosenLength();
-  return perform(`Ban ${shown.key} for ${length}?`, "ban", { policy: chosenBan(), for: length });
-}
-
-/** Performs an operation on the key if the operator is sure, and shows the key again. */
-async function perform(question, operation, fields) {
+/** Performs an operation on a key if the operator is sure, and shows the key again. */
+async function perform({ object }, question, operation, fields) {
   if (!(await isSure(question))) return;
-  const { object } = shown;
   try {
     const answer = await act(operation, { parts: object, ...fields });
     await tell({ parts: object });

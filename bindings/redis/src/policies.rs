@@ -23,10 +23,12 @@ pub fn share(json: &str, millionths: u32) -> Result<String, JsValue> {
     serde_json::to_string(&list).map_err(|error| thrown("invalid_policy", &error))
 }
 
-/// Returns what a value says of its key at `now`, as JSON. Entries after `since` are counted.
+/// Returns what a value says of its key at `now`, as JSON, under the policies of its last operation, or under these in JSON.
+/// Entries after `since` are counted.
 #[wasm_bindgen]
-pub fn inspect(value: &str, now: f64, since: f64) -> Result<String, JsValue> {
-    let inspection = redis_log::inspect(value, now as u64, since as u64).map_err(unreadable)?;
+pub fn inspect(value: &str, now: f64, since: f64, policies: Option<String>) -> Result<String, JsValue> {
+    let policies = policies.map(|json| read(&json)).transpose()?;
+    let inspection = redis_log::inspect(value, now as u64, since as u64, policies.as_ref()).map_err(unreadable)?;
     serde_json::to_string(&inspection).map_err(|error| thrown("invalid_state", &error))
 }
 

@@ -1,5 +1,6 @@
 //! Values and lists as error messages show them.
 
+use tollgate::boundary::acts_on_terminals;
 use tollgate::{Expected, MAX};
 
 /// The highest number of characters of a text that an error message shows.
@@ -19,7 +20,7 @@ pub(crate) fn shown(found: &str) -> String {
         if character == '"' || character == '\\' {
             short.push('\\');
         }
-        short.push(if character.is_ascii_control() { '\u{fffd}' } else { character });
+        short.push(if acts_on_terminals(character) { '\u{fffd}' } else { character });
     }
     format!("\"{short}\"")
 }
@@ -36,6 +37,7 @@ mod tests {
     #[test]
     fn a_text_is_shown_on_one_line() {
         assert_eq!(shown("a\"b\\c\nd"), "\"a\\\"b\\\\c\u{fffd}d\"");
+        assert_eq!(shown("a\u{9b}31mb\u{202e}c"), "\"a\u{fffd}31mb\u{fffd}c\"");
         assert_eq!(shown(&"x".repeat(100)).chars().count(), 67);
     }
 }

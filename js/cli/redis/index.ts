@@ -5,6 +5,7 @@ import type { KeyTarget } from "../key-target.ts";
 import type { TopSource } from "../top/snapshot.ts";
 import { readAddress } from "./address.ts";
 import { Nodes } from "./nodes.ts";
+import { type FoundExceptions, findExceptions } from "./redis-exceptions.ts";
 import { RedisKey } from "./redis-key.ts";
 import { type Budget, RedisTop } from "./redis-top.ts";
 import { StoredLimiter } from "./stored-limiter.ts";
@@ -29,7 +30,20 @@ export async function redisKey(key: string, place: KeyPlace): Promise<KeyTarget>
   const { prefix = defaultPrefix, name = defaultName, timeout, policies, policy } = place;
   checkName(name);
   const nodes = await Nodes.open(readAddress(place.redis), timeout);
-  return new RedisKey(key, policy, new StoredLimiter(nodes, { prefix, name }, timeout, policies), nodes);
+  const named = { prefix, name };
+  return new RedisKey(key, policy, new StoredLimiter(nodes, named, timeout, policies), nodes, named);
+}
+
+/** Returns the keys of a limiter in Redis, or of all with the prefix, that have an exception. */
+export async function redisExceptions(place: RedisPlace, most: number): Promise<FoundExceptions> {
+  const { prefix = defaultPrefix, name, timeout } = place;
+  if (name !== undefined) checkName(name);
+  const nodes = await Nodes.open(readAddress(place.redis), timeout);
+  try {
+    return await findExceptions(nodes, prefix, name, most);
+  } finally {
+    nodes.close();
+  }
 }
 
 /** Returns the keys of a limiter in Redis, or of all with the prefix. */

@@ -2,21 +2,31 @@ import { type JsonException, keyException } from "../../policy/exception-fields.
 import type { RedisLimiter } from "../../redis/index.ts";
 import type { Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import { CommandError } from "../errors.ts";
-import type { KeyReport, KeyStory, KeyTarget } from "../key-target.ts";
+import { type KeyReport, type KeyStory, type KeyTarget, limitOrNone, type Unbanned } from "../key-target.ts";
 import type { Nodes } from "./nodes.ts";
-import type { StoredLimiter } from "./stored-limiter.ts";
+import { Notes } from "./notes.ts";
+import { type LimiterName, type StoredLimiter, timeOf } from "./stored-limiter.ts";
 
 /** A key of a limiter in Redis. What changes it goes through its log, so that every process learns of it. */
 export class RedisKey implements KeyTarget {
   readonly words: string;
   readonly json: { readonly key: string };
   readonly hint = "";
+  readonly place = "Redis";
   readonly #key: string;
   readonly #policy: string | undefined;
   readonly #stored: StoredLimiter;
   readonly #nodes: Nodes;
+  readonly #named: LimiterName;
 
-  constructor(key: string, policy: string | undefined, stored: StoredLimiter, nodes: Nodes) {
+  constructor(
+    key: string,
+    policy: string | undefined,
+    stored: StoredLimiter,
+    nodes: Nodes,
+    named: LimiterName,
+  ) {
+    this.#named = named;
     this.words = key;
     this.json = { key };
     this.#key = key;
@@ -44,16 +54,17 @@ export class RedisKey implements KeyTarget {
     if (read === undefined || read.seen.endsAt === 0) return null;
     const { seen, now } = read;
     const [exception = null, until = 0] = seen.exception ?? [];
-    const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
+    const policies = seen.states.map(({ policy, count, limit, endsAt, bannedFor, isBan }) => ({
       policy,
       count,
       limit,
       expiresAt: endsAt,
+      ...(isBan ? { bannedUntil: bannedFor === 0 ? 0 : now + bannedFor } : {}),
     }));
     return {
       count: seen.count,
-      limit: seen.limit,
-      remaining: seen.remaining,
+      limit: limitOrNone(seen.limit),
+      remaining: limitOrNone(seen.remaining),
       allowed: seen.allowed,
       retryAfter: seen.retryAfter,
       moreAfter: seen.moreAfter,
@@ -74,15 +85,24 @@ export class RedisKey implements KeyTarget {
     return (await this.#limiter()).ban(this.#key, length as never, this.#policy);
   }
 
-  async unban(): Promise<boolean> {
-    return (await this.#limiter()).unban(this.#key, this.#policy);
+  async unban(): Promise<Unbanned> {
+    const wasBanned = await (await this.#limiter()).unban(this.#key, this.#policy);
+    const { policies = [] } = (await this.#report()) ?? {};
+    return { wasBanned, others: policies.filter(({ bannedUntil = 0 }) => bannedUntil > 0) };
   }
 
-  async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+  async except(exception: Exception | null, end?: ExceptionEnd, note?: string): Promise<number> {
     const limiter = await this.#limiter();
-    return exception === null
+    const until = await (exception === null
       ? limiter.except(this.#key, null)
-      : limiter.except(this.#key, exception, end ?? {});
+      : limiter.except(this.#key, exception, end ?? {}));
+    const now = exception === null ? until : await timeOf(this.#nodes);
+    await new Notes(this.#nodes).write(this.#named, this.#key, until, now, note);
+    return until;
+  }
+
+  async note(until: number): Promise<string | undefined> {
+    return new Notes(this.#nodes).read(this.#named, this.#key, until);
   }
 
   async exception(): Promise<KeyException | null> {

@@ -3,7 +3,8 @@ import { RedisLimiter } from "../../redis/index.ts";
 import type { Inspection } from "../../redis/inspection.ts";
 import { keysPrefix, limitersPrefix } from "../../redis/names.ts";
 import type { Policies } from "../../types.ts";
-import type { GroupRow, KeyRow, Snapshot, TopSource } from "../top/snapshot.ts";
+import { withReplies } from "../errors.ts";
+import { checked, type GroupRow, type KeyRow, type Snapshot, type TopSource } from "../top/snapshot.ts";
 import { type Address, shown } from "./address.ts";
 import { Nodes } from "./nodes.ts";
 import { KeyScan } from "./scan.ts";
@@ -65,7 +66,8 @@ export class RedisTop implements TopSource {
   async refresh(): Promise<Snapshot> {
     try {
       this.#nodes ??= await Nodes.open(this.#address, this.#timeout);
-      return await this.#refresh(this.#nodes);
+      const nodes = this.#nodes;
+      return await withReplies(shown(this.#address), async () => checked(await this.#refresh(nodes)));
     } catch (error) {
       // The next refresh connects again.
       this.close();

@@ -23,7 +23,7 @@ export async function timeOf(connection: Pick<Connection, "send">): Promise<numb
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
-/** A limiter as Redis has it. Its policies are those of the last entry of a key, unless they are given. */
+/** A limiter as Redis has it. Its policies are those of the last operation on a key, unless they are given. */
 export class StoredLimiter {
   readonly #nodes: Nodes;
   readonly #named: LimiterName;
@@ -49,7 +49,9 @@ export class StoredLimiter {
       timeOf(this.#nodes),
       this.#nodes.send(["GET", this.nameOf(key)]),
     ]);
-    return typeof value === "string" ? { seen: RedisLimiter.inspect(value, now, now), now } : undefined;
+    return typeof value === "string"
+      ? { seen: RedisLimiter.inspect(value, now, now, this.#policies), now }
+      : undefined;
   }
 
   /** Returns the last denials of a key that its limiter has kept, the last first. */

@@ -2,13 +2,6 @@
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}]|[\u{20000}-\u{3fffd}]/u;
 
-/** A character that a terminal would act on, or that changes the direction of what follows. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
-const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-
-/** Returns a text of others, such as a key, without what a terminal would act on. */
-export const printable = (text: string): string => text.replace(unsafe, "�");
-
 /** Returns how many columns a character takes. */
 function columnsOf(character: string): number {
   if (/^[\p{M}\u200b-\u200d\ufeff]/u.test(character)) return 0;

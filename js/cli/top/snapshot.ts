@@ -55,6 +55,29 @@ export interface Snapshot {
   readonly keys: readonly KeyRow[];
 }
 
+/** The latest time that a date can have. */
+const latest = 8.64e15;
+
+const isCount = (value: unknown) => value === null || Number.isFinite(value);
+
+/** Returns a snapshot of what another machine said; throws if a part of it cannot be shown. */
+export function checked(snapshot: Snapshot): Snapshot {
+  const { at, groups, keys } = snapshot;
+  if (!(Math.abs(at) <= latest)) throw new TypeError("its time is not one");
+  const { length } = [
+    ...groups.flatMap(({ name, policies, ...counts }) => [
+      typeof name === "string" && typeof policies === "string" && Object.values(counts).every(isCount),
+    ]),
+    ...keys.map(
+      ({ key, limiter, policy, used, limit, denied }) =>
+        [key, limiter, policy].every((text) => typeof text === "string") &&
+        [used, limit, denied].every(isCount),
+    ),
+  ].filter((isValid) => !isValid);
+  if (length > 0) throw new TypeError(`${length} of its rows cannot be shown`);
+  return snapshot;
+}
+
 /** A place whose keys are shown. */
 export interface TopSource {
   /** Reads it once more, at a bounded cost. */

@@ -2,6 +2,7 @@ import type { Command } from "../command.ts";
 import { exit, UsageError } from "../errors.ts";
 import { placeOptions, readPlace } from "../key-target.ts";
 import type { Given } from "../options.ts";
+import { print, printJson } from "../output.ts";
 import { LiveTop } from "./live-top.ts";
 import { type Order, ordered, orders } from "./order.ts";
 import type { TopSource } from "./snapshot.ts";
@@ -72,10 +73,6 @@ async function readSource(given: Given, once: boolean): Promise<TopSource> {
   if ("url" in place) {
     for (const option of ["keys", "scan"])
       if (given.has(option)) throw new UsageError(`--${option} is for Redis`);
-    if (!URL.canParse(place.url) || !/^https?:$/.test(new URL(place.url).protocol))
-      throw new UsageError(
-        `--url: ${JSON.stringify(place.url)} is not an address such as https://limits.example.com/_tollgate`,
-      );
     return new WorkerTop(place);
   }
   const { redisTop } = await import("../redis/index.ts");
@@ -101,7 +98,7 @@ async function printOnce(source: TopSource, { given, interval, order, filter }: 
   const keys = ordered(snapshot.keys, order, filter);
   if (given.has("json")) {
     const { read, ...rest } = snapshot;
-    process.stdout.write(`${JSON.stringify({ ...rest, ...read, keys })}\n`);
+    printJson({ ...rest, ...read, keys });
     return;
   }
   const lines = view(snapshot, {
@@ -117,5 +114,5 @@ async function printOnce(source: TopSource, { given, interval, order, filter }: 
     error: "",
     isInteractive: false,
   });
-  process.stdout.write(`${lines.join("\n")}\n`);
+  print(`${lines.join("\n")}\n`);
 }

@@ -1,5 +1,6 @@
 import { count, counted, moment, span } from "../../access-log/words.ts";
-import { fitted, printable, width } from "./columns.ts";
+import { printable } from "../../printable.ts";
+import { fitted, width } from "./columns.ts";
 import { type Order, ordered, usedShare } from "./order.ts";
 import type { GroupRow, KeyRow, Snapshot } from "./snapshot.ts";
 
@@ -69,7 +70,7 @@ function keyColumns({ keys, at }: Snapshot): Column<KeyRow>[] {
       cell: ({ key }) => [printable(key), "plain"],
     },
     has(({ limiter }) => limiter !== keys[0]?.limiter)
-      ? { title: "limiter", side: "left", rank: 5, cell: ({ limiter }) => [limiter, "plain"] }
+      ? { title: "limiter", side: "left", rank: 5, cell: ({ limiter }) => [printable(limiter), "plain"] }
       : undefined,
     { title: "policy", side: "left", rank: 4, cell: ({ policy }) => [printable(policy), "plain"] },
     {
@@ -180,7 +181,8 @@ const maxGroups = 6;
 export function view(snapshot: Snapshot | undefined, state: ViewState): string[] {
   const paint = (text: string, style: Style) =>
     state.isColoured && codes[style] !== "" ? `\x1b[${codes[style]}m${text}\x1b[0m` : text;
-  const line = (text: string, style: Style = "plain") => paint(fitted(text, state.columns).trimEnd(), style);
+  const line = (text: string, style: Style = "plain") =>
+    paint(fitted(printable(text), state.columns).trimEnd(), style);
   const foot = footOf(state).map(([text, style]) => line(text, style));
   if (snapshot === undefined) return [line("tollgate top", "bold"), line("reading …", "dim"), ...foot];
   if (state.isHelping) return [line("tollgate top", "bold"), "", ...help.map((text) => line(text)), ...foot];

@@ -1,5 +1,7 @@
+import { withReplies } from "../errors.ts";
+import { limitOrNone } from "../key-target.ts";
 import { requested, type WorkerPlace } from "../worker-api.ts";
-import type { GroupRow, KeyRow, Snapshot, TopSource } from "./snapshot.ts";
+import { checked, type GroupRow, type KeyRow, type Snapshot, type TopSource } from "./snapshot.ts";
 
 /** The counts of a rule, oldest first. */
 interface Series {
@@ -25,15 +27,28 @@ interface Watched {
     readonly denied: number;
     readonly error: number;
   }[];
-  readonly denials: readonly {
-    readonly object: string;
-    readonly at: number;
-    readonly policy: string;
-    readonly count: number;
-    readonly limit: number;
-    readonly retryAfter: number | null;
-    readonly banned: boolean;
-  }[];
+  readonly denials: readonly Denial[];
+}
+
+/** The last denial of a key. */
+interface Denial {
+  readonly object: string;
+  readonly at: number;
+  readonly policy: string;
+  readonly policies: readonly string[];
+  readonly count: number;
+  readonly limit: number;
+  readonly retryAfter: number | null;
+  readonly banned: boolean;
+}
+
+/** The most bans of which one reading asks whether they still hold. */
+const mostBans = 50;
+
+/** A decision of a hit of cost 0, as far as it tells of bans. */
+interface Peeked {
+  readonly reason?: string;
+  readonly retryAfter?: number | null;
 }
 
 /** How many whole steps rates are taken from. */
@@ -49,10 +64,15 @@ export class WorkerTop implements TopSource {
     this.#host = new URL(place.url).host;
   }
 
-  async refresh(): Promise<Snapshot> {
+  refresh(): Promise<Snapshot> {
+    return withReplies(this.#host, async () => checked(await this.#read()));
+  }
+
+  async #read(): Promise<Snapshot> {
     const watched = (await requested(this.#place, "watch")) as Watched;
     const { now, keys, step, rules, top, denials } = watched;
     const last = new Map(denials.map((denial) => [denial.object, denial]));
+    const banned = await this.#bans(denials, now);
     return {
       at: now,
       source: `worker ${this.#host}`,
@@ -60,8 +80,24 @@ export class WorkerTop implements TopSource {
       read: { keysRead: top.length, keys },
       deniedSince: "in the last hour",
       groups: rules.map((rule) => groupOf(rule, step.seconds)),
-      keys: top.map((key) => rowOf(key, last.get(key.object))),
+      keys: top.map((key) => rowOf(key, last.get(key.object), banned.get(key.object) ?? 0)),
     };
+  }
+
+  /** Returns the ends of the bans that hold, by object. A ban that denied lately may have been lifted, so the Worker is asked. */
+  async #bans(denials: readonly Denial[], now: number): Promise<ReadonlyMap<string, number>> {
+    const maybe = denials
+      .filter(({ banned, at, retryAfter }) => banned && (retryAfter === null || at + retryAfter > now))
+      .slice(0, mostBans);
+    if (maybe.length === 0) return new Map();
+    const items = maybe.map(({ object, policies }) => ({ parts: object, policy: policies, cost: 0 }));
+    const answers = (await requested(this.#place, "peek", items)) as readonly Peeked[];
+    return new Map(
+      maybe.map(({ object }, at) => {
+        const { reason, retryAfter = 0 } = answers[at] ?? {};
+        return [object, reason === "banned" ? now + (retryAfter ?? Number.POSITIVE_INFINITY) : 0];
+      }),
+    );
   }
 
   close(): void {}
@@ -85,20 +121,22 @@ function groupOf({ rule, via, policies, mode, seconds }: Watched["rules"][number
 
 function rowOf(
   { key, object, denied, error }: Watched["top"][number],
-  last: Watched["denials"][number] | undefined,
+  last: Denial | undefined,
+  bannedUntil: number,
 ): KeyRow {
-  const until = last?.retryAfter == null ? 0 : last.at + last.retryAfter;
+  const limit = last === undefined ? null : limitOrNone(last.limit);
   return {
     key,
     object,
     limiter: "",
     policy: last?.policy ?? "",
-    used: last?.count ?? null,
-    limit: last?.limit ?? null,
+    // A ban has no limit.
+    used: limit === null ? null : (last?.count ?? null),
+    limit,
     rate: null,
     denied,
     deniedError: error,
-    bannedUntil: last?.banned ? until : 0,
+    bannedUntil,
     reservations: null,
     leases: null,
     endsAt: null,

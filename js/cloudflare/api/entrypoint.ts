@@ -92,7 +92,10 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return ((await this.#callInJson("undo", policy, fields)) as { undone: number }).undone > 0;
   }
 
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   async peek(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", policy, keyField(key), cost);
   }

@@ -128,7 +128,12 @@ const operations: Record<Operation, Described> = {
     ["key"],
     { oneOf: [decision, object({ decision, id: { type: ["string", "null"] } })] },
   ],
-  peek: ["Returns what a hit would return. Changes no state.", { key, cost }, ["key"], decision],
+  peek: [
+    "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
+    { key, cost },
+    ["key"],
+    decision,
+  ],
   inc: ["Adds a cost to the count, whether it fits or not.", { key, cost: added, of }, ["key"], count],
   set: [
     "Sets the key's count, as if it had just been used, or its tokens.",

@@ -32,7 +32,10 @@ export class RuleTarget extends RpcTarget {
     this.#calls = calls;
   }
 
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(policy: PolicyName, cost: Costs = 1): Promise<Decision> {
     return this.#calls.peek(policy, cost);
   }

@@ -336,10 +336,20 @@ export function isolateOf(env: TollgateEnv): Isolate {
   return isolate;
 }
 
+/** The secrets, which may be missing, but not empty: everybody knows an empty one. */
+const secrets = ["TOLLGATE_TOKEN", "TOLLGATE_LOG_SECRET"] as const;
+
 function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
   try {
-    const isolate = new Isolate(typeof config === "string" ? config : JSON.stringify(config));
+    const json = typeof config === "string" ? config : JSON.stringify(config);
+    const isolate = new Isolate(json);
     const { upstream } = isolate;
+    const empty = secrets.filter((name) => env[name] === "");
+    if (empty.length > 0)
+      throw new Misconfigured(
+        empty.map((name) => [name, "is empty; set it, or delete the secret"]),
+        openGate(json),
+      );
     if (upstream !== undefined && !isAddress(upstream) && serviceNamed(upstream, env) === undefined)
       throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
     return isolate;

@@ -111,7 +111,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#reported("hit", this.#decision("hit", policies, cost), cost, start);
   }
 
-  /** Returns what a hit would return. Changes no state. */
+  /**
+   * Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0
+   * tells what counts now. Changes no state.
+   */
   peek(policies: Policies, cost: Costs = 1): Decision {
     return this.#decision("peek", policies, cost);
   }

@@ -32,7 +32,7 @@ async function prepare() {
     headers: {
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": policy.join("; "),
-      "Cache-Control": "no-cache",
+      "Cache-Control": "no-store",
       "Cross-Origin-Opener-Policy": "same-origin",
       "Referrer-Policy": "no-referrer",
       "X-Content-Type-Options": "nosniff",

@@ -1,7 +1,9 @@
 // Rules of the gateway enforce, shadow, forward and fail as they are configured.
 
+import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import handlers from "../../../js/cloudflare/index.ts";
 import { logged, seeded, someone, start, statuses, token, workerWith } from "../lib.ts";
 
 const two = { algorithm: "fix_window", limit: 2, scale: "1h" };
@@ -560,6 +562,40 @@ describe("an invalid configuration", () => {
       (await workerWith({}, { TOLLGATE: JSON.stringify(config({})) }).fetch("/", { headers: someone() }))
         .status,
     ).toBe(200);
+  });
+});
+
+describe("secrets", () => {
+  it("that are empty are an error: everybody knows them", async () => {
+    for (const [name, config] of [
+      ["TOLLGATE_TOKEN", {}],
+      ["TOLLGATE_LOG_SECRET", { upstream: "ORIGIN" }],
+    ] as const) {
+      const log = logged();
+      const { fetch, reached } = workerWith(config, { [name]: "" });
+      expect((await fetch("/anything")).status).toBe(500);
+      expect(reached).toHaveLength(0);
+      expect(log.lines("misconfigured")).toEqual([
+        { event: "misconfigured", errors: [[name, "is empty; set it, or delete the secret"]] },
+      ]);
+      vi.restoreAllMocks();
+    }
+    const { fetch, reached } = workerWith(
+      { upstream: "ORIGIN", onMisconfigured: "pass" },
+      { TOLLGATE_TOKEN: "" },
+    );
+    logged();
+    expect((await fetch("/")).status).toBe(200);
+    expect(reached).toHaveLength(1);
+  });
+});
+
+describe("the package's own Worker", () => {
+  it("has no demo", async () => {
+    const context = createExecutionContext();
+    const { ASSETS, ...own } = workerWith({}).env;
+    const response = await handlers.fetch(new Request("https://example.com/demo/hit"), own, context);
+    expect(response.status).toBe(404);
   });
 });
 

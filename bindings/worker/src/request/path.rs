@@ -90,12 +90,15 @@ impl<'a> Path<'a> {
         for &byte in path {
             bytes.push(byte);
             depths.push(0);
-            while let Some(byte) = escape_at_end(&bytes) {
-                let depth = depths.iter().rev().take(3).max().map_or(FULLY, |depth| (depth + 1).min(FULLY));
-                bytes.truncate(bytes.len() - 3);
+            while let Some(Escape { length, decoded }) = escape_at_end(&bytes) {
+                let depth = depths.iter().rev().take(length).max().map_or(FULLY, |depth| (depth + 1).min(FULLY));
+                bytes.truncate(bytes.len() - length);
                 depths.truncate(bytes.len());
-                bytes.push(byte);
-                depths.push(depth);
+                match decoded {
+                    Decoded::Byte(byte) => bytes.push(byte),
+                    Decoded::Character(character) => bytes.extend(character.encode_utf8(&mut [0; 4]).bytes()),
+                }
+                depths.resize(bytes.len(), depth);
             }
         }
         Self { bytes: bytes.into(), depths }
@@ -169,10 +172,32 @@ pub(crate) fn without_end(text: &[u8]) -> &[u8] {
     end.map_or(text, |end| &text[..=end])
 }
 
-fn escape_at_end(bytes: &[u8]) -> Option<u8> {
-    let [b'%', high, low] = *bytes.last_chunk::<3>()? else { return None };
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+/// An escape.
+struct Escape {
+    /// The number of its bytes.
+    length: usize,
+    decoded: Decoded,
+}
+
+enum Decoded {
+    Byte(u8),
+    Character(char),
+}
+
+/// Returns the escape at the end: `%61`, or `%u0061`, which some servers decode too.
+fn escape_at_end(bytes: &[u8]) -> Option<Escape> {
+    if let [b'%', digits @ ..] = bytes.last_chunk::<3>()? {
+        return Some(Escape { length: 3, decoded: Decoded::Byte(number(digits)? as u8) });
+    }
+    let [b'%', b'u' | b'U', digits @ ..] = bytes.last_chunk::<6>()? else { return None };
+    // Half of a surrogate pair is no character.
+    let character = char::from_u32(number(digits)?).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Some(Escape { length: 6, decoded: Decoded::Character(character) })
+}
+
+/// Returns the number of hexadecimal digits; `None` if one is not.
+fn number(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |number, digit| Some(number * 16 + char::from(*digit).to_digit(16)?))
 }
 
 /// Returns the path for keys, normalised as far as possible: fully decoded, `\` as `/`, without parameters, dot segments,
@@ -238,6 +263,11 @@ mod tests {
             "/admin/users%00.css",
             "admin/users",
             "/%%36%31dmin/users",
+            "/%u0061dmin/users",
+            "/%U0061dmin%u002Fusers",
+            "/%25u0061dmin/users",
+            "/%%75006%31dmin/users",
+            "/x/%u002e%u002E/admin/users",
         ] {
             assert_eq!(normalise(spelling), "/admin/users", "{spelling}");
         }
@@ -262,6 +292,9 @@ mod tests {
         assert_eq!(normalise("/caf%C3%A9"), "/café");
         assert_eq!(normalise("/%ff"), "/\u{fffd}");
         assert_eq!(normalise("/.../a"), "/.../a");
+        assert_eq!(normalise("/%u00e9%u6F22"), "/é漢");
+        assert_eq!(normalise("/%ud83d"), "/\u{fffd}");
+        assert_eq!(normalise("/%u00/%u00g1/%u"), "/%u00/%u00g1/%u");
     }
 
     fn split(path: &str, slash: u8, backslash: Option<u8>, parameters: Parameters) -> Vec<(String, u8)> {
@@ -290,6 +323,8 @@ mod tests {
     #[test]
     fn nested_escapes_take_linear_time() {
         let path = format!("/%{}61dmin", "25".repeat(50_000));
+        assert_eq!(normalise(&path), "/admin");
+        let path = format!("/%{}u0061dmin", "u0025".repeat(50_000));
         assert_eq!(normalise(&path), "/admin");
     }
 }

@@ -69,9 +69,13 @@ pub(crate) enum Verdict {
     Deny,
 }
 
-/// Returns the verdict of the narrowest range that contains an address; `None` if none does, or if it is no address.
+/// Returns the verdict of the narrowest range that contains an address; `None` if none does. A text that is no address may
+/// hide a denied one, so it is denied if any is.
 pub(crate) fn verdict(ranges: &[(Range, Verdict)], address: &str) -> Option<Verdict> {
-    let address = address.trim().parse::<IpAddr>().ok()?.to_canonical();
+    let Ok(address) = address.trim().parse::<IpAddr>() else {
+        return ranges.iter().map(|(_, verdict)| *verdict).find(|verdict| *verdict == Verdict::Deny);
+    };
+    let address = address.to_canonical();
     let (is_v4, bits) = (address.is_ipv4(), bits_of(address));
     let containing = ranges.iter().filter(|(range, _)| range.contains(is_v4, bits));
     containing.max_by_key(|(range, _)| range.prefix).map(|(_, verdict)| *verdict)
@@ -118,8 +122,10 @@ mod tests {
             let range = Range::parse(vector["range"].as_str().unwrap()).unwrap();
             for (list, expected) in [("in", Some(Verdict::Deny)), ("out", None)] {
                 for address in vector[list].as_array().unwrap() {
-                    let found = verdict(&[(range, Verdict::Deny)], address.as_str().unwrap());
-                    assert_eq!(found, expected, "{vector}: {address}");
+                    let address = address.as_str().unwrap();
+                    // What is no address is in no range.
+                    let expected = expected.or(address.parse::<IpAddr>().is_err().then_some(Verdict::Deny));
+                    assert_eq!(verdict(&[(range, Verdict::Deny)], address), expected, "{vector}: {address}");
                 }
             }
         }
@@ -150,6 +156,18 @@ mod tests {
         let found = |address| verdict(&ranges, address);
         assert_eq!([found("10.9.0.1"), found("10.1.9.9")], [Some(Verdict::Allow), Some(Verdict::Deny)]);
         assert_eq!([found("::ffff:10.1.2.3"), found("8.8.8.8")], [Some(Verdict::Allow), Some(Verdict::Deny)]);
-        assert_eq!([found("2001:db8::1"), found("unknown"), found("")], [None; 3]);
+        assert_eq!(found("2001:db8::1"), None);
+    }
+
+    #[test]
+    fn a_text_that_is_no_address_is_denied_if_any_address_is() {
+        let (allowed, denied) = (Range::parse("192.0.2.7").unwrap(), Range::parse("203.0.113.0/24").unwrap());
+        for text in
+            ["203.0.113.9:443", "203.0.113.9, 192.0.2.7", "[2001:db8::1]", "fe80::1%eth0", "203.0.113.009", "x", ""]
+        {
+            let both = [(allowed, Verdict::Allow), (denied, Verdict::Deny)];
+            assert_eq!(verdict(&both, text), Some(Verdict::Deny), "{text}");
+            assert_eq!(verdict(&both[..1], text), None, "{text}");
+        }
     }
 }

@@ -160,6 +160,7 @@ mod tests {
     #[test]
     fn a_path_that_servers_read_differently_has_every_reading() {
         assert_eq!(read("/a%20b"), ["/<a b>", "/a b"]);
+        assert_eq!(read("/a%u0020b"), ["/<a b>", "/a b"]);
         assert_eq!(read("/a//b"), ["/a//b", "/a/b"]);
         assert_eq!(read("/a/../b"), ["/a/../b", "/b"]);
         assert_eq!(read("/a;v/b"), ["/a", "/a/b", "/a;v/b"]);

@@ -1,13 +1,13 @@
-import { forJson } from "../../http/json-decision.ts";
-import type { Decision } from "../../types.ts";
-import { isAllowed, named, violatedBy } from "../../wasm/decision-numbers.ts";
-import type { TollgateEnv } from "../env.ts";
-import { report } from "../log.ts";
-import { ask, Unanswered } from "../object/ask.ts";
-import { unanswered } from "../problem.ts";
-import { type ClientResponse, Isolate, type LimitCheck } from "./isolate.ts";
+import { forJson } from "../http/json-decision.ts";
+import type { Decision } from "../types.ts";
+import { isAllowed, named, violatedBy } from "../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "./env.ts";
+import { type ClientResponse, Isolate, type LimitCheck } from "./gateway/isolate.ts";
+import { report } from "./log.ts";
+import { ask, Unanswered } from "./object/ask.ts";
+import { unanswered } from "./problem.ts";
 
-/** The limit of the demo: ten hits at once, then one a second, for each address. */
+/** The limit of the playground's demo: ten hits at once, then one a second, for each address. */
 const config = {
   // Rules need an upstream; the demo never forwards a request.
   upstream: "NONE",

@@ -1,0 +1,13 @@
+// Texts of others on a terminal or in a log.
+
+/** Controls of C0 and C1, separators of lines, and marks of direction. */
+const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
+
+/** Returns a text without what a terminal would act on, or what would show the text around it in another order. */
+export const printable = (text: string): string => text.replace(unsafe, "\ufffd");
+
+/** Returns a value as JSON in which the same characters are escapes, other than the line breaks of an indented one. */
+export const printableJson = (value: unknown, space?: number): string =>
+  JSON.stringify(value, undefined, space).replace(unsafe, (character) =>
+    character === "\n" ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
