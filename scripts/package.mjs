@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
@@ -74,7 +74,7 @@ async function bundleAs(outfile, { plugins = [], ...options }) {
     logLevel: "warning",
     metafile: true,
     ...options,
-    plugins: [...plugins, errorsBeside(options.format), chunksBeside(options.format)],
+    plugins: [...plugins, lazyGlue, errorsBeside(options.format), chunksBeside(options.format)],
   });
   for (const file of Object.keys(metafile.inputs)) {
     const [folder] = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [];
@@ -86,6 +86,38 @@ async function bundleAs(outfile, { plugins = [], ...options }) {
 export const bundledList = inProject("build/bundled.json");
 
 const bundled = new Set();
+
+/** What the glue of wasm-bindgen makes at load, and what makes the same when it is needed: jsdom has neither class. */
+const textWhenNeeded = [
+  [
+    /let cachedTextDecoder = new TextDecoder\(.*\);\ncachedTextDecoder\.decode\(\);/,
+    "let cachedTextDecoder;",
+  ],
+  // The first text is over the limit after which the glue makes another.
+  [/let numBytesDecoded = 0;/, "let numBytesDecoded = MAX_SAFARI_DECODE_BYTES;"],
+  [
+    /const cachedTextEncoder = new TextEncoder\(\);\n\nif \(!\('encodeInto'[\s\S]*?\n\}\n/,
+    `let textEncoder;
+const cachedTextEncoder = {
+    encode: (text) => (textEncoder ??= new TextEncoder()).encode(text),
+    encodeInto: (text, view) => (textEncoder ??= new TextEncoder()).encodeInto(text, view),
+};
+`,
+  ],
+];
+
+const lazyGlue = {
+  name: "lazy glue",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\/build\/(headers|lease|redis)\/tollgate\.js$/ }, ({ path }) => {
+      let contents = readFileSync(path, "utf8");
+      for (const [made, lazy] of textWhenNeeded) {
+        if (!made.test(contents)) throw new Error(`${path} has no ${made}`);
+        contents = contents.replace(made, lazy);
+      }
+      return { contents, loader: "js" };
+    }),
+};
 
 /** Moves inlined wasm behind the code, which is read before: gzip then has less of both at once. */
 function putWasmLast(file, count) {
@@ -495,10 +527,15 @@ async function writeTypes(dist) {
   writeFileSync(join(required, "package.json"), '{ "type": "commonjs" }\n');
 }
 
+/** No standard year has `Symbol.dispose`, and a project may have chosen a library without it. */
+const disposable = '/// <reference lib="esnext.disposable" preserve="true" />\n';
+
 /** Copies a file of types, and the files that it imports. */
 function copyTypes(folder, file, types) {
   if (existsSync(join(types, file))) return;
-  cpSync(join(folder, file), join(types, file));
-  for (const [, imported] of readFileSync(join(folder, file), "utf8").matchAll(/"(\.[^"]*)\.ts"/g))
+  const text = readFileSync(join(folder, file), "utf8");
+  mkdirSync(dirname(join(types, file)), { recursive: true });
+  writeFileSync(join(types, file), /\bSymbol\.(?:asyncD|d)ispose\b/.test(text) ? disposable + text : text);
+  for (const [, imported] of text.matchAll(/"(\.[^"]*)\.ts"/g))
     copyTypes(folder, join(dirname(file), `${imported}.d.ts`), types);
 }

@@ -12,7 +12,7 @@
 //! # fn main() -> Result<(), tollgate::Error> {
 //! let clock = Arc::new(ManualClock::new(0)); // in a server: SystemClock
 //! let limiter = Arc::new(SharedLimiter::new(Policy::sliding_window(100, "1m")?, clock)?);
-//! let layer = RateLimitLayer::new(limiter, key::extension(|client: &SocketAddr| key::address(client.ip())));
+//! let layer = RateLimitLayer::new(limiter, key::extension(|client: &SocketAddr| key::address(client.ip())))?;
 //! # let _ = layer;
 //! # Ok(())
 //! # }

@@ -3,15 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::{Future, Ready, ready};
+use std::panic::{self, AssertUnwindSafe};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response, StatusCode};
 use tollgate::tower::{AsyncLimiter, OnError, RateLimitLayer, key};
-use tollgate::{Decision, Error, ManualClock, Policies, Policy, Reservation, Reserving, Settlement, SharedLimiter};
+use tollgate::{
+    Decision, Error, ManualClock, Policies, Policy, Reservation, Reserving, Settlement, SharedLimiter, Span,
+};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -47,15 +51,21 @@ fn request(client: &str, status: &str) -> Request<()> {
     Request::builder().header("client", client).header("status", status).body(()).unwrap()
 }
 
-fn limiter(limit: u64) -> Arc<SharedLimiter<String, Arc<ManualClock>>> {
+type Limiter = Arc<SharedLimiter<String, Arc<ManualClock>>>;
+
+fn with_clock(policy: Policy) -> (Limiter, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(0));
-    Arc::new(SharedLimiter::new(Policy::fix_window(limit, "1m").unwrap(), clock).unwrap())
+    (Arc::new(SharedLimiter::new(policy, Arc::clone(&clock)).unwrap()), clock)
+}
+
+fn limiter(limit: u64) -> Limiter {
+    with_clock(Policy::fix_window(limit, "1m").unwrap()).0
 }
 
 #[test]
 fn a_request_over_the_limit_gets_a_429_and_does_not_reach_the_service() {
     let inside = Named::default();
-    let mut service = RateLimitLayer::new(limiter(2), key::header("client")).layer(inside.clone());
+    let mut service = RateLimitLayer::new(limiter(2), key::header("client")).unwrap().layer(inside.clone());
     let responses: Vec<_> = (0..3).map(|_| now(service.call(request("a", "200"))).unwrap()).collect();
     assert_eq!(responses[1].headers()["RateLimit"], r#""fix_window";r=0;t=60"#);
     let denied = &responses[2];
@@ -71,8 +81,9 @@ fn a_request_over_the_limit_gets_a_429_and_does_not_reach_the_service() {
 #[test]
 fn only_what_the_response_says_is_charged() {
     let limiter = limiter(3);
-    let layer = RateLimitLayer::new(limiter.clone(), key::header("client"))
-        .charge(|response| u64::from(response.status == StatusCode::UNAUTHORIZED));
+    let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |response| {
+        u64::from(response.status == StatusCode::UNAUTHORIZED)
+    });
     let mut service = layer.layer(Named::default());
     for status in ["200", "401", "200", "401", "200"] {
         assert_eq!(now(service.call(request("a", status))).unwrap().status().as_str(), status);
@@ -82,17 +93,105 @@ fn only_what_the_response_says_is_charged() {
     assert_eq!(now(service.call(request("a", "200"))).unwrap().status(), 429);
 }
 
+/// Starts a request to a service, and lets its client go away.
+fn abandon<S>(service: &mut S)
+where
+    S: Service<Request<()>>,
+    S::Future: Unpin,
+{
+    let mut call = service.call(request("a", "200"));
+    assert!(pin!(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
 #[test]
-fn a_request_whose_client_goes_away_is_charged_its_cost() {
-    let limiter = limiter(3);
-    let clock_of_limiter = Arc::clone(&limiter);
-    let layer = RateLimitLayer::new(limiter, key::header("client")).charge(|_| 0);
+fn a_request_whose_client_goes_away_is_charged_its_cost_at_once() {
+    let (limiter, clock) = with_clock(Policy::fix_window(3, "10s").unwrap());
+    let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |_| 0);
+    clock.set(9_000);
+    abandon(&mut layer.layer(Never));
+    assert_eq!(limiter.get("a").unwrap(), 1);
+    // In the window of the request, not in that of its reservation's end.
+    clock.set(10_000);
+    assert_eq!(limiter.get("a").unwrap(), 0);
+    clock.set(70_000);
+    assert_eq!(limiter.get("a").unwrap(), 0);
+}
+
+#[test]
+fn a_slot_is_free_when_the_client_goes_away_or_the_service_fails_or_panics() {
+    let (limiter, _) = with_clock(Policy::concurrency(1, "1h").unwrap());
+    let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |_| 1);
+    abandon(&mut layer.layer(Never));
+    assert_eq!(limiter.get("a").unwrap(), 0);
+    assert!(now(layer.layer(Broken { panics: false }).call(request("a", "200"))).is_err());
+    assert_eq!(limiter.get("a").unwrap(), 0);
+    let mut panics = layer.layer(Broken { panics: true });
+    let call = panic::catch_unwind(AssertUnwindSafe(|| now(panics.call(request("a", "200"))).is_ok()));
+    assert!(call.is_err());
+    assert_eq!(limiter.get("a").unwrap(), 0);
+    assert_eq!(now(layer.layer(Named::default()).call(request("a", "200"))).unwrap().status(), 200);
+}
+
+#[test]
+fn the_cost_is_reserved_for_the_ttl() {
+    let (limiter, clock) = with_clock(Policy::fix_window(3, "10s").unwrap());
+    let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |_| 0).ttl("5s").unwrap();
     let mut service = layer.layer(Never);
-    let mut call = Box::pin(service.call(request("a", "200")));
-    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert_eq!(clock_of_limiter.peek("a", 0).unwrap().remaining, 2);
+    let mut call = service.call(request("a", "200"));
+    assert!(pin!(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(limiter.peek("a", 0).unwrap().remaining, 2);
+    clock.set(10_000);
+    assert_eq!(limiter.peek("a", 0).unwrap().remaining, 3, "its end has charged it in the window before");
     drop(call);
-    assert_eq!(clock_of_limiter.peek("a", 0).unwrap().remaining, 2, "reserved until its end, which charges it");
+    assert_eq!(limiter.peek("a", 0).unwrap().remaining, 3, "and it is charged once");
+    for ttl in ["0ms", "25h"] {
+        let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |_| 0);
+        assert_eq!(layer.ttl(ttl).unwrap_err().code(), "invalid_option", "{ttl}");
+    }
+}
+
+#[test]
+fn a_charge_out_of_range_is_reported_and_charges_the_cost() {
+    let limiter = limiter(9);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&reported);
+    let layer = RateLimitLayer::charging(limiter.clone(), key::header("client"), |_| u64::MAX).cost(|_| 2).on_error(
+        move |error| {
+            log.lock().unwrap().push(error.code());
+            OnError::Allow
+        },
+    );
+    assert_eq!(now(layer.layer(Named::default()).call(request("a", "200"))).unwrap().status(), 200);
+    assert_eq!((reported.lock().unwrap().as_slice(), limiter.get("a").unwrap()), (["invalid_cost"].as_slice(), 2));
+}
+
+#[test]
+fn a_concurrency_limit_without_a_charge_is_an_error_when_the_layer_is_made() {
+    let (limiter, _) = with_clock(Policy::concurrency(1, "1h").unwrap().named("running").unwrap());
+    let error = RateLimitLayer::new(limiter, key::header("client")).unwrap_err();
+    assert_eq!(error.code(), "reserve_only");
+    assert!(error.to_string().contains("running"), "{error}");
+}
+
+/// A service that fails, or panics.
+#[derive(Clone)]
+struct Broken {
+    panics: bool,
+}
+
+impl Service<Request<()>> for Broken {
+    type Response = Response<String>;
+    type Error = fmt::Error;
+    type Future = Ready<Result<Response<String>, fmt::Error>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), fmt::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<()>) -> Self::Future {
+        assert!(!self.panics, "the service panics");
+        ready(Err(fmt::Error))
+    }
 }
 
 /// A service that never responds.
@@ -117,6 +216,7 @@ impl Service<Request<()>> for Never {
 fn cost_by_request() {
     let limiter = limiter(10);
     let layer = RateLimitLayer::new(limiter.clone(), key::header("client"))
+        .unwrap()
         .cost(|request| if request.method == http::Method::POST { 4 } else { 1 });
     let mut service = layer.layer(Named::default());
     let mut post = request("a", "200");
@@ -128,8 +228,8 @@ fn cost_by_request() {
 
 #[test]
 fn two_layers_add_their_lines() {
-    let inner = RateLimitLayer::new(limiter(5), key::header("client")).layer(Named::default());
-    let mut service = RateLimitLayer::new(limiter(9), key::header("client")).layer(inner);
+    let inner = RateLimitLayer::new(limiter(5), key::header("client")).unwrap().layer(Named::default());
+    let mut service = RateLimitLayer::new(limiter(9), key::header("client")).unwrap().layer(inner);
     let response = now(service.call(request("a", "200"))).unwrap();
     let lines: Vec<_> = response.headers().get_all("RateLimit").iter().map(|line| line.to_str().unwrap()).collect();
     assert_eq!(lines, [r#""fix_window";r=4;t=60"#, r#""fix_window";r=8;t=60"#]);
@@ -138,7 +238,7 @@ fn two_layers_add_their_lines() {
 #[test]
 fn a_request_without_a_key_is_rejected_with_the_reason() {
     let inside = Named::default();
-    let mut service = RateLimitLayer::new(limiter(2), key::header("client")).layer(inside.clone());
+    let mut service = RateLimitLayer::new(limiter(2), key::header("client")).unwrap().layer(inside.clone());
     let rejected = |request: Request<()>, service: &mut _| {
         let service: &mut tollgate::tower::RateLimit<_, _> = service;
         let response = now(service.call(request)).unwrap();
@@ -174,7 +274,12 @@ impl AsyncLimiter for Failing {
         ready(Err(Error::OutOfMemory))
     }
 
-    fn reserve(&self, _key: String, _cost: u64) -> impl Future<Output = Result<Reserving<String>, Error>> + Send {
+    fn reserve(
+        &self,
+        _key: String,
+        _cost: u64,
+        _ttl: Option<Span>,
+    ) -> impl Future<Output = Result<Reserving<String>, Error>> + Send {
         ready(Err(Error::OutOfMemory))
     }
 
@@ -185,17 +290,19 @@ impl AsyncLimiter for Failing {
     ) -> impl Future<Output = Result<Settlement, Error>> + Send {
         ready(Err(Error::OutOfMemory))
     }
+
+    fn settle_dropped(&self, _reservation: Reservation<String>) {}
 }
 
 #[test]
 fn a_limiter_that_fails_denies_unless_on_error_allows() {
     let failing = || Failing(Policy::fix_window(1, "1s").unwrap().into());
-    let mut denies = RateLimitLayer::new(failing(), key::header("client")).layer(Named::default());
+    let mut denies = RateLimitLayer::new(failing(), key::header("client")).unwrap().layer(Named::default());
     let response = now(denies.call(request("a", "200"))).unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.body().contains("the rate limiter failed"));
 
-    let layer = RateLimitLayer::new(failing(), key::header("client")).on_error(|error| {
+    let layer = RateLimitLayer::new(failing(), key::header("client")).unwrap().on_error(|error| {
         assert_eq!(error.code(), "out_of_memory");
         OnError::Allow
     });

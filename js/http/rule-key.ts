@@ -17,8 +17,6 @@ export type KeyField = { readonly key: string } | { readonly parts: readonly str
 /** The most bytes of all parts as JSON: a hundred keys fit in a request. */
 const maxLength = 16_384;
 
-const encoder = /* @__PURE__ */ new TextEncoder();
-
 /**
  * Copies the parts of a key. Checks that they are strings that can be encoded as UTF-8; the Worker parses them.
  * @internal
@@ -31,7 +29,7 @@ export function copiedParts(parts: RuleParts): readonly string[] {
 
 const isText = (part: unknown): part is string => typeof part === "string" && isWellFormed(part);
 
-const bytesOf = (parts: readonly string[]): number => encoder.encode(JSON.stringify(parts)).length;
+const bytesOf = (parts: readonly string[]): number => new TextEncoder().encode(JSON.stringify(parts)).length;
 
 /**
  * Returns the error of invalid parts.

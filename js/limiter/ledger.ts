@@ -1,6 +1,3 @@
-// No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
-/// <reference lib="esnext.disposable" preserve="true" />
-
 import { copiedOptions } from "../checks.ts";
 import { invalidField, outOfMemory, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";

@@ -1,5 +1,5 @@
 import { checkKey } from "../checks.ts";
-import { inWords, outOfMemory, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { outOfMemory, TollgateError, worded, wrongAmount } from "../errors/error.ts";
 import { uncountable } from "../policy/bans.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
@@ -139,9 +139,9 @@ export class LimiterStates {
     const now = checkTime(this.#options.clock());
     const all = keys.map(([key, lists]) => {
       const rows = new Rows(this.names);
-      for (const [name = -1, ...row] of copiedLists(lists, inWords(key))) {
+      for (const [name = -1, ...row] of copiedLists(lists, key)) {
         const known = made.names[name] ?? names[name - made.names.length];
-        if (known === undefined) throw unreadable(rowNumbersText, inWords(key));
+        if (known === undefined) throw unreadable(rowNumbersText, key);
         rows.add(known, row);
       }
       return [key, rows] as const;
@@ -257,7 +257,7 @@ export class LimiterStates {
    */
   #load(slot: number, key: Key, states: Rows, now: number, put: boolean): number {
     const code = this.operate(key, (limiter) => limiter.load(slot, now, states.numbers, put));
-    if (code <= status.at) throw states.error(status.at - code, inWords(key));
+    if (code <= status.at) throw states.error(status.at - code, key);
     if (code < 0) throw this.error(code);
     return code;
   }
@@ -268,55 +268,50 @@ export class LimiterStates {
    */
   #recover(now: number): void {
     checkTime(now);
-    const rescued = this.#rescued();
+    const { instance, index, generation } = this.limiter;
+    instance.revive();
+    const expired = readBroken(() => this.#move(instance.moves(index, generation)));
+    const evicted = readBroken(() => instance.evicted(index, generation));
     const fresh = this.#emptyLimiter();
-    const slots = new Map<Key, number>();
     const keys: Key[] = [];
-    let lost = rescued === undefined;
-    for (const [key, numbers] of rescued?.states ?? []) {
-      if (fresh.load(-1, now, numbers, true) < 0) {
-        lost = true;
-        continue;
-      }
-      const [taken = -1] = fresh.takeMoves();
-      if (taken < 0) continue;
-      slots.set(key, taken);
-      keys[taken] = key;
+    let isReadable = expired !== undefined && evicted !== undefined;
+    let lost = !isReadable;
+    let hasSameSlots = true;
+    // One by one, so that the states of a million keys are not in memory three times.
+    for (const [slot, key] of this.#keys.entries()) {
+      if (key === undefined) continue;
+      const numbers = isReadable ? readBroken(() => instance.rescued(index, generation, slot)) : undefined;
+      isReadable &&= numbers !== undefined;
+      const isLost = numbers === undefined || fresh.load(-1, now, numbers, true) < 0;
+      const [taken = -1] = isLost ? [] : fresh.takeMoves();
+      lost ||= isLost;
+      hasSameSlots &&= taken === slot;
+      if (taken >= 0) keys[taken] = key;
     }
+    hasSameSlots &&= keys.length === this.slots.size;
+    // Most often no slot was free, and each key has its slot again.
+    const slots = hasSameSlots ? this.slots : new Map(keys.map((key, slot) => [key, slot]));
     // Nothing below can fail. After an error above, the next operation tries again: the stack may have room then.
-    this.#evictedBefore += rescued?.evicted ?? 0;
+    this.#evictedBefore += evicted ?? 0;
     this.limiter = fresh;
     this.slots = slots;
     this.#keys = keys;
     this.hasMoves = false;
-    this.#report(rescued?.expired ?? []);
+    this.#report(expired ?? []);
     if (lost)
       throw new TollgateError(
         "state_lost",
         "states of this limiter were lost in a trap; those keys start afresh; see docs/troubleshooting.md",
       );
   }
-
-  /** Copies everything out of a broken instance; `undefined` if that traps. */
-  #rescued(): Rescued | undefined {
-    const { instance, index, generation } = this.limiter;
-    try {
-      instance.revive();
-      const expired = this.#move(instance.moves(index, generation));
-      const states = Array.from(this.slots, ([key, slot]) => {
-        return [key, instance.rescued(index, generation, slot)] as const;
-      });
-      return { expired, states, evicted: instance.evicted(index, generation) };
-    } catch (error) {
-      if (error instanceof WebAssembly.RuntimeError) return undefined;
-      throw error;
-    }
-  }
 }
 
-/** The contents of a broken instance. */
-interface Rescued {
-  readonly expired: Expired[][];
-  readonly states: readonly (readonly [Key, readonly number[]])[];
-  readonly evicted: number;
+/** Reads from a broken instance; `undefined` if that traps. */
+function readBroken<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) return undefined;
+    throw error;
+  }
 }

@@ -3,6 +3,7 @@ import { integer, invalidField } from "../errors/error.ts";
 import { decisions, errors } from "../events/channels.ts";
 import type { DecisionMessage, ErrorMessage, OnDecision } from "../events/messages.ts";
 import { isInteger } from "../policy/durations.ts";
+import type { FetchResponse } from "../throttle/platform.ts";
 import type { Key } from "../types.ts";
 import { prometheusText } from "./combined.ts";
 import { Counters, Histograms } from "./counters.ts";
@@ -33,6 +34,35 @@ const mostSeries = 1_000;
 /** In seconds: in memory a decision takes a microsecond, over a network milliseconds. */
 const bounds = [0.000_01, 0.000_1, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
+/** What listens to the channels. */
+interface Listener {
+  readonly onDecision: (message: DecisionMessage) => void;
+  readonly onError: (message: ErrorMessage) => void;
+}
+
+/** Metrics that are made again and again, and dropped, must not all count on. */
+const dropped =
+  typeof FinalizationRegistry === "undefined"
+    ? undefined
+    : /* @__PURE__ */ new FinalizationRegistry<Listener>((listener) => unsubscribe(listener));
+
+function unsubscribe({ onDecision, onError }: Listener): void {
+  decisions?.unsubscribe(onDecision);
+  errors?.unsubscribe(onError);
+}
+
+/** Returns a function that does not keep the metrics alive, which `weak` refers to. No closure here may use them. */
+const listening =
+  <Message>(weak: { deref(): Metrics | undefined }, listen: (metrics: Metrics, message: Message) => void) =>
+  (message: Message): void => {
+    const metrics = weak.deref();
+    if (metrics) listen(metrics, message);
+  };
+
+/** Returns a weak reference, or a strong one where there are none. */
+const referTo = (metrics: Metrics) =>
+  typeof WeakRef === "undefined" ? { deref: () => metrics } : new WeakRef(metrics);
+
 /** Counts the decisions of all limiters, in memory that is bounded whatever the keys and policies are. */
 export class Metrics {
   readonly #limiters: Readonly<Record<string, CountingLimiter>>;
@@ -56,6 +86,7 @@ export class Metrics {
     bounds,
   );
   #last: DecisionMessage | undefined;
+  readonly #listener: Listener;
 
   constructor(options: MetricsOptions) {
     const read = copiedOptions(options, ["limiters", "topKeys", "keyLabel"]);
@@ -69,8 +100,14 @@ export class Metrics {
     this.#topKeys = topKeys;
     this.#keyLabel = keyLabel;
     this.#denied = new SpaceSaving(topKeys * countersForKey);
-    decisions?.subscribe(this.#onMessage);
-    errors?.subscribe(this.#onError);
+    const weak = referTo(this);
+    this.#listener = {
+      onDecision: listening(weak, Metrics.#takeMessage),
+      onError: listening(weak, Metrics.#takeError),
+    };
+    decisions?.subscribe(this.#listener.onDecision);
+    errors?.subscribe(this.#listener.onError);
+    dropped?.register(this, this.#listener);
   }
 
   /** The option `onDecision` of a limiter where there is no `diagnostics_channel`; in Node it changes nothing. */
@@ -90,10 +127,10 @@ export class Metrics {
   readonly contentType = contentType;
 
   /** Returns the response, for handlers of fetch. */
-  readonly fetch = (): Response => respond.fetch(this.text());
+  readonly fetch = (): FetchResponse => respond.fetch(this.text());
 
   /** The handler of a route in Hono. */
-  readonly hono = (_context: unknown): Response => this.fetch();
+  readonly hono = (_context: unknown): FetchResponse => this.fetch();
 
   /** The handler of a route in Express, or of a request in Node's own server. */
   readonly express = (_request: unknown, response: NodeResponse): void => respond.node(this.text(), response);
@@ -114,9 +151,11 @@ export class Metrics {
 
   /** Stops counting. */
   [Symbol.dispose](): void {
-    decisions?.unsubscribe(this.#onMessage);
-    errors?.unsubscribe(this.#onError);
+    unsubscribe(this.#listener);
   }
+
+  static readonly #takeMessage = (metrics: Metrics, message: DecisionMessage) => metrics.#onMessage(message);
+  static readonly #takeError = (metrics: Metrics, message: ErrorMessage) => metrics.#onError(message);
 
   readonly #onMessage = (message: DecisionMessage): void => {
     // In Node, a limiter with `onDecision` passes the same message by both ways.

@@ -1,3 +1,4 @@
+import type { FetchResponse } from "../throttle/platform.ts";
 import { contentType } from "./exposition.ts";
 
 /** The part of Node's response that is needed, which Express extends. */
@@ -18,7 +19,7 @@ export interface Reply {
 
 /** Responds with a text, in each framework. */
 export const respond = {
-  fetch: (text: string): Response => new Response(text, { headers: { "Content-Type": contentType } }),
+  fetch: (text: string): FetchResponse => new Response(text, { headers: { "Content-Type": contentType } }),
   node(text: string, response: NodeResponse): void {
     response.setHeader("Content-Type", contentType);
     response.end(text);

@@ -1,22 +1,24 @@
 import { useEffect, useRef, useState } from "react";
 
-const second = 1_000;
+/** A second, in milliseconds. */
+export const second = 1_000;
 
 /**
  * Returns how many milliseconds are left of `wait`, and renders again each second. It starts anew when `from` is another
- * object.
+ * object, or `wait` another time.
  */
 export function useCountdown(wait: number, from: unknown): number {
-  const [count, setCount] = useState({ from, left: wait });
-  const end = useRef({ from: undefined as unknown, at: 0 });
+  const [count, setCount] = useState({ wait, from, left: wait });
+  const end = useRef({ wait: 0, from: undefined as unknown, at: 0 });
   useEffect(() => {
     if (!(wait > 0) || wait === Number.POSITIVE_INFINITY) return undefined;
     // Effects run again where React mounts a component again, and that must not start the countdown anew.
-    if (end.current.from !== from) end.current = { from, at: Date.now() + wait };
+    if (end.current.from !== from || end.current.wait !== wait)
+      end.current = { wait, from, at: Date.now() + wait };
     const left = () => Math.max(end.current.at - Date.now(), 0);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const tick = () => {
-      setCount({ from, left: left() });
+      setCount({ wait, from, left: left() });
       schedule();
     };
     const schedule = () => {
@@ -26,5 +28,5 @@ export function useCountdown(wait: number, from: unknown): number {
     schedule();
     return () => clearTimeout(timer);
   }, [wait, from]);
-  return count.from === from ? count.left : wait;
+  return count.from === from && count.wait === wait ? count.left : wait;
 }

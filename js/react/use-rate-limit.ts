@@ -1,7 +1,8 @@
-import { useMemo } from "react";
+import { useMemo, useSyncExternalStore } from "react";
 import { retryAfter, standardLimits } from "../throttle/server-limits.ts";
+import { dateOf } from "../throttle/times.ts";
 import type { Decision } from "../types.ts";
-import { useCountdown } from "./use-countdown.ts";
+import { second, useCountdown } from "./use-countdown.ts";
 
 /** A source for the state of a limit: a decision, or the headers of a response. */
 export type RateLimitSource =
@@ -40,13 +41,24 @@ export interface RateLimitState {
  * ```
  */
 export function useRateLimit(source: RateLimitSource | null | undefined): RateLimitState {
-  const { allowed, remaining, wait } = useMemo(() => read(source), [source]);
+  const isTakenOver = useIsTakenOver();
+  const { allowed, remaining, wait } = useMemo(() => read(source, isTakenOver), [source, isTakenOver]);
   const retryIn = useCountdown(wait, source);
   if (wait === 0) return { allowed, remaining, retryIn };
   return { allowed: retryIn === 0, remaining: retryIn === 0 ? undefined : remaining, retryIn };
 }
 
-function read(source: RateLimitSource | null | undefined) {
+const subscribe = () => () => {};
+
+/** Returns false on a server and in a page's first render of what a server rendered: their clocks differ. */
+const useIsTakenOver = () =>
+  useSyncExternalStore(
+    subscribe,
+    () => true,
+    () => false,
+  );
+
+function read(source: RateLimitSource | null | undefined, hasClock: boolean) {
   if (!source) return { allowed: true, remaining: undefined, wait: 0 };
   if (isDecision(source)) {
     const { allowed, remaining, retryAfter: wait } = source;
@@ -55,7 +67,10 @@ function read(source: RateLimitSource | null | undefined) {
   const headers = isHeaders(source) ? source : new Headers(source as Record<string, string>);
   const get = (name: string) => headers.get(name) ?? "";
   const limits = standardLimits(get).filter(({ remaining }) => remaining >= 0);
-  const asked = retryAfter(get, Date.now());
+  const time = (name: string) => dateOf(get(name), Date.now());
+  // A date is by the server's clock. Without any, it is a second away until the page has taken over.
+  const now = time("Date") || (hasClock ? Date.now() : time("Retry-After") - second);
+  const asked = retryAfter(get, now);
   // Of a limit that is not used up, its time is no wait.
   const used = limits.flatMap(({ remaining, resetAfter }) => (remaining === 0 ? resetAfter || 0 : 0));
   const wait = asked >= 0 ? asked : Math.max(0, ...used);

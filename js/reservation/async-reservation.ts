@@ -1,6 +1,3 @@
-// No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
-/// <reference lib="esnext.disposable" preserve="true" />
-
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 
 /**

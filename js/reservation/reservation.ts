@@ -1,6 +1,3 @@
-// No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
-/// <reference lib="esnext.disposable" preserve="true" />
-
 import type { Costs, Decision, Duration, Extension, Key, Settlement } from "../types.ts";
 
 /** The part of a limiter that a reservation needs. */

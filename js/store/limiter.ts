@@ -1,6 +1,3 @@
-// No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
-/// <reference lib="esnext.disposable" preserve="true" />
-
 import { invalidField, keyAccepts } from "../errors/error.ts";
 import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";

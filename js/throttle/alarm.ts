@@ -20,6 +20,21 @@ export const platformTimer: Timer = (callback, milliseconds) => {
 };
 
 /**
+ * Starts a timer for any time, also one that is too long for a platform's. Returns a function that stops it.
+ * @internal
+ */
+export function startTimer(timer: Timer, callback: () => void, milliseconds: number): () => void {
+  let stop = timer(
+    () => {
+      if (milliseconds > longest) stop = startTimer(timer, callback, milliseconds - longest);
+      else callback();
+    },
+    Math.min(milliseconds, longest),
+  );
+  return () => stop();
+}
+
+/**
  * One timer, set for the soonest event.
  * @internal
  */

@@ -1,4 +1,4 @@
-import type { Timer } from "./alarm.ts";
+import { startTimer, type Timer } from "./alarm.ts";
 
 /** Waits of a given length before a call gets in line: `clear` and signals end them. */
 export class Delays {
@@ -25,10 +25,11 @@ export class Delays {
       failed(reason);
     };
     const onAbort = () => fail(signal?.reason);
-    const stopTimer = this.#timer(() => {
+    const ended = () => {
       stop();
       done();
-    }, milliseconds);
+    };
+    const stopTimer = startTimer(this.#timer, ended, milliseconds);
     const stop = () => {
       stopTimer();
       this.#failures.delete(fail);

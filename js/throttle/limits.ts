@@ -28,8 +28,8 @@ export interface StoredPause {
 
 /** A budget outside of the queue, which others use, too. */
 export interface Budget {
-  /** Decides a hit, for a call that can wait until `deadline`. */
-  take(key: Key, cost: Costs, deadline: number): Promise<Timed | StoredPause>;
+  /** Decides a hit, for a call that can wait until `deadline`. `isWanted` returns whether it still waits. */
+  take(key: Key, cost: Costs, deadline: number, isWanted: () => boolean): Promise<Timed | StoredPause>;
   /** Notes that no call of a key waits here any more. */
   leave(key: Key): void;
   /** Pauses a key until a time. */

@@ -60,8 +60,8 @@ export class Line {
   /** The time until which no waiter is let through, whatever the policy allows. */
   pausedUntil = 0;
   #pauseLength = 0;
-  /** Whether a store is deciding about the first waiter. */
-  deciding = false;
+  /** The waiter about whom a store is deciding: it was the first. */
+  deciding: Waiter | undefined;
   /** Since when a store has been deciding without a break: a waiter in time then is not rejected for a slow store. */
   decidingSince = never;
   /** Whether the store has changed since it began to decide. */

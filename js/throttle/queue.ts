@@ -12,6 +12,9 @@ import type { QueueState } from "./places.ts";
 import { Reports } from "./reports.ts";
 import { Signals } from "./signals.ts";
 
+/** How long a store may decide about a call that must not wait, in milliseconds. */
+const patience = 1_000;
+
 /** The calls that wait for a limiter, or for a budget that others share. Each key has a line of its own. */
 export class Queue {
   /** How many calls wait. */
@@ -152,7 +155,7 @@ export class Queue {
   serveAgain(key?: Key): void {
     for (const line of this.#lines.values()) {
       if (key !== undefined && line.key !== key) continue;
-      line.outdated = line.deciding;
+      line.outdated = line.deciding !== undefined;
       this.#serve(line);
     }
     this.#setAlarm(this.#clock());
@@ -230,7 +233,7 @@ export class Queue {
       const decision = this.#decide(line.key, waiter);
       if (decision === undefined) continue;
       if (decision instanceof Promise) {
-        line.deciding = true;
+        line.deciding = waiter;
         line.decidingSince = Math.min(line.decidingSince, now);
         this.#await(line, waiter, decision);
       } else if (!this.#handle(line, waiter, { decision, now: this.#clock() })) return;
@@ -248,7 +251,7 @@ export class Queue {
       const { cost, take } = waiter;
       return (
         take?.(cost) ??
-        this.#budget?.take(key, cost, waiter.deadline) ??
+        this.#budget?.take(key, cost, waiter.deadline, () => !isGone(waiter)) ??
         this.limits.loading?.then(() => ({ decision: this.limits.hit(key, cost), now: this.#clock() })) ??
         this.limits.hit(key, cost)
       );
@@ -260,9 +263,14 @@ export class Queue {
 
   async #await(line: Line, waiter: Waiter, promise: Promise<Timed | StoredPause>): Promise<void> {
     let isTurn = false;
+    let isLate = false;
+    const decided = () => {
+      isLate = line.deciding !== waiter;
+      if (!isLate) line.deciding = undefined;
+    };
     try {
       const result = await promise;
-      line.deciding = false;
+      decided();
       if ("pausedUntil" in result) {
         line.pause(result.pausedUntil, this.#clock());
         isTurn = true;
@@ -274,14 +282,21 @@ export class Queue {
           this.#handle(line, next, result);
       }
     } catch (error) {
-      line.deciding = false;
+      decided();
       this.#reject(waiter, error);
     }
-    isTurn ||= line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
-    line.outdated = false;
-    if (isTurn) this.#serve(line);
-    if (!line.deciding) this.#rejectOverdue(line);
+    if (!isLate) this.#goOn(line, isTurn);
     this.#setAlarm(this.#clock());
+    // A decision that came after its call was rejected has used the budget again.
+    if (this.pending === 0) this.#rest();
+  }
+
+  /** Serves a line on which a store has decided, if it is the next waiter's turn. */
+  #goOn(line: Line, isTurn: boolean): void {
+    const isDue = isTurn || line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
+    line.outdated = false;
+    if (isDue) this.#serve(line);
+    if (!line.deciding) this.#rejectOverdue(line);
   }
 
   /** Rejects the waiters whose time ran out while the store decided. */
@@ -337,7 +352,7 @@ export class Queue {
       if (waiter === undefined) line.event = undefined;
       if (line.pausedUntil <= at) line.pausedUntil = 0;
       this.#serve(line);
-      if (waiter !== undefined) this.#expire(line, waiter);
+      if (waiter !== undefined) this.#expire(line, waiter, at);
     }
     this.#setAlarm(this.#clock());
   }
@@ -353,14 +368,25 @@ export class Queue {
   }
 
   /** Rejects a waiter whose time is up, unless it was let through at the last moment. */
-  #expire(line: Line, waiter: Waiter): void {
+  #expire(line: Line, waiter: Waiter, at: number): void {
     if (isGone(waiter)) return;
-    // A slow store is no reason to reject a waiter that it may allow.
-    if (line.deciding) line.overdue.add(waiter);
-    else {
-      this.#reject(waiter, tooLong());
-      this.#serve(line);
+    const last = line.decidingSince + patience;
+    // A slow store is no reason to reject a waiter that it may allow, but one that does not answer is.
+    if (line.deciding && at < last) {
+      line.overdue.add(waiter);
+      waiter.event = this.#schedule(last, line, waiter);
+      return;
     }
+    this.#reject(waiter, tooLong());
+    this.#giveUpDecision(line);
+    this.#serve(line);
+  }
+
+  /** Asks a store anew that has not answered about a waiter who has left, so that it does not stop the line for good. */
+  #giveUpDecision(line: Line): void {
+    if (line.deciding === undefined || !isGone(line.deciding)) return;
+    line.deciding = undefined;
+    line.decidingSince = never;
   }
 
   /** Handles events that are due before their timer: after sleep, or if the clock was set forward. */

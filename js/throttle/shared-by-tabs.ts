@@ -37,10 +37,10 @@ export class SharedByTabs implements Budget {
   }
 
   /** Decides a hit, as `SharedBudget` does. Its costs are numbers. */
-  async take(key: Key, cost: Costs, deadline: number): Promise<Timed | StoredPause> {
+  async take(key: Key, cost: Costs, deadline: number, isWanted: () => boolean): Promise<Timed | StoredPause> {
     if (!this.#budget) await this.#loaded;
     return (
-      this.#budget?.take(key, cost as number, deadline) ?? {
+      this.#budget?.take(key, cost as number, deadline, isWanted) ?? {
         decision: this.#own.hit(key, cost),
         now: this.#clock(),
       }

@@ -3,10 +3,19 @@ import type { Step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 import { never } from "./alarm.ts";
 import type { Limits, StoredPause, Timed } from "./limits.ts";
-import { grace, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
+import { calling, endOfTurn, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
 
 const database = "tollgate";
 const store = "states";
+
+/** How many times a decision is tried again: clearing the storage closes its connection, and may do so twice. */
+const retries = 2;
+
+/** How long a page decides by itself before it tries again to use the storage, in milliseconds. */
+const retryAfter = 1_000;
+
+/** How long a connection that no call uses stays open, in milliseconds. */
+const idleTime = 10_000;
 
 /** Names and algorithms are part of a state's id: two versions of a page must not overwrite each other's states. */
 const madeBy = (policies: Policies) =>
@@ -44,7 +53,13 @@ export class SharedBudget {
   /** The keys of which a turn is stored. */
   readonly #waiting = new Set<Key>();
   #opened: Promise<IDBDatabase> | undefined;
-  #alone = false;
+  /** Whether no call waits here. */
+  #isResting = true;
+  #idleTimer: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
+  #hasSwept = false;
+  /** When the storage could last not be used. */
+  #failedAt = Number.NEGATIVE_INFINITY;
   #warned = false;
 
   constructor(
@@ -66,7 +81,13 @@ export class SharedBudget {
   }
 
   /** Decides a hit in one transaction, isolated from other tabs. A call that can wait until `deadline` takes turns. */
-  async take(key: Key, cost: number, deadline: number): Promise<Timed | StoredPause> {
+  async take(
+    key: Key,
+    cost: number,
+    deadline: number,
+    isWanted: () => boolean,
+  ): Promise<Timed | StoredPause> {
+    this.#isResting = false;
     this.#listen();
     const id = `${this.#states}\0${typeof key}\0${key}`;
     const holdId = this.#holdId(key);
@@ -74,15 +95,17 @@ export class SharedBudget {
     const taken = await this.#stored<StoredPause | Taken>(
       [id, holdId, turnsId],
       (states, [stored, hold, turns]) => {
+        // Nothing is charged for a call that has left, however long the transactions of other tabs took.
+        if (!isWanted()) return { pausedUntil: 0 };
         const now = this.#clock();
-        // A pause that another page stored is not longer than this page's own `maxHold`.
-        const end = Math.min(endOf(hold, now), now + this.#maxHold);
-        if (end > now) {
-          if (end < (hold as StoredHold).expiresAt)
-            states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
-          return { pausedUntil: end };
-        }
-        if (hold !== undefined) states.delete(holdId);
+        const end = endOf(hold, now);
+        if (end <= now && hold !== undefined) states.delete(holdId);
+        // What a clock that stepped back has shortened stays so, for all pages.
+        if (end > now && end < (hold as StoredHold).expiresAt)
+          states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
+        // A pause that another page stored is not longer here than this page's own `maxHold`.
+        const pausedUntil = Math.min(end, end - (hold as StoredHold)?.length + this.#maxHold);
+        if (pausedUntil > now) return { pausedUntil };
         const all = turnsIn(turns, now);
         const others = all.filter((turn) => turn.id !== this.#id);
         const since = this.#since.get(key) ?? now;
@@ -94,14 +117,15 @@ export class SharedBudget {
         const due = now + decision.retryAfter;
         // A call that gives up has no turn that others would wait for.
         const waits = !decision.allowed && due <= deadline && due < never;
-        replace(states, turnsId, turns, recordOf(waits ? [...others, { ...mine, due, yields }] : others));
+        const called = waits && yields ? calling(others, olderThan(mine, others), now) : others;
+        replace(states, turnsId, turns, recordOf(waits ? [...called, { ...mine, due, yields }] : called));
         this.#since.set(key, decision.allowed ? now : since);
         if (waits) this.#waiting.add(key);
         else this.#waiting.delete(key);
         // Told once: two that yield to a third would wake each other again and again.
         const isNewYield = yields && !all.some((turn) => turn.id === this.#id && turn.yields);
         const isAwaited = decision.allowed && others.some((turn) => turn.yields);
-        return { decision, now, tells: afresh || isNewYield || isAwaited };
+        return { decision, now, tells: afresh || isNewYield || isAwaited || called !== others };
       },
     );
     if (taken === undefined) return { decision: this.#own.hit(key, cost), now: this.#clock() };
@@ -120,8 +144,8 @@ export class SharedBudget {
     if (older.length > 0 && !this.#step(stored, "peek", needed, now).decision.allowed) {
       const peeked = this.#step(stored, "peek", cost, now);
       if (!peeked.decision.allowed) return { ...peeked, yields: false };
-      const retryAfter = Math.max(...older.map((turn) => turn.due), now) + grace - now;
-      return { ...peeked, decision: { ...peeked.decision, allowed: false, retryAfter }, yields: true };
+      const wait = Math.max(...older.map((turn) => endOfTurn(turn, now))) - now;
+      return { ...peeked, decision: { ...peeked.decision, allowed: false, retryAfter: wait }, yields: true };
     }
     return { ...this.#step(stored, "hit", cost, now), yields: false };
   }
@@ -150,23 +174,28 @@ export class SharedBudget {
 
   /** Listens to other tabs, before a decision that one of them may change. */
   #listen(): void {
-    if (this.#channel || this.#alone || typeof BroadcastChannel === "undefined") return;
+    if (this.#channel || this.#isAlone() || typeof BroadcastChannel === "undefined") return;
     this.#channel = new BroadcastChannel(`${database}:${this.#name}`);
     this.#channel.onmessage = ({ data }) => this.#changed(data?.key);
   }
 
   /** Has other tabs in which calls of a key wait ask again. */
   #tell(key: Key): void {
-    const isListening = this.#channel !== undefined;
     this.#listen();
     this.#channel?.postMessage({ key });
-    if (!isListening) this.rest();
+    if (this.#isResting) this.rest();
   }
 
-  /** Stops listening to other tabs, when no call waits. */
+  /** Stops listening to other tabs, when no call waits, and soon closes the database. */
   rest(): void {
+    this.#isResting = true;
     this.#channel?.close();
     this.#channel = undefined;
+    clearTimeout(this.#idleTimer);
+    if (!this.#opened) return;
+    this.#idleTimer = setTimeout(() => this.#forget(), idleTime);
+    // Where it keeps a process alive, it must not.
+    (this.#idleTimer as unknown as { unref?(): void }).unref?.();
   }
 
   /** Returns the id of a hold. It binds every version of a page, whatever its policies. No state's id is an array. */
@@ -181,20 +210,27 @@ export class SharedBudget {
 
   /** Decides by stored records in one transaction; undefined if storage cannot be used. */
   async #stored<Result>(ids: IDBValidKey[], decide: Decide<Result>): Promise<Result | undefined> {
-    // Clearing the storage closes its connection: a second try opens a new one.
-    for (let left = 1; !this.#alone; left -= 1) {
+    clearTimeout(this.#idleTimer);
+    for (let left = retries; !this.#isAlone(); left -= 1) {
+      const connection = this.#open();
       try {
-        return await transact(await this.#open(), ids, decide);
+        const result = await transact(await connection, ids, decide);
+        if (this.#isResting) this.rest();
+        return result;
       } catch (error) {
         if (error instanceof TollgateError) throw error;
-        this.#opened = undefined;
+        this.#forget(connection);
         if (left > 0) continue;
-        this.#alone = true;
-        this.rest();
+        this.#failedAt = this.#clock();
         this.#warn("IndexedDB cannot be used here, so this page has a budget of its own.", error);
       }
     }
     return undefined;
+  }
+
+  /** Returns whether this page decides by itself. A clock that steps back does not make that longer. */
+  #isAlone(): boolean {
+    return this.#isClosed || Math.abs(this.#clock() - this.#failedAt) < retryAfter;
   }
 
   #step(stored: State | undefined, operation: "hit" | "peek", cost: number, now: number) {
@@ -215,12 +251,9 @@ export class SharedBudget {
 
   /** Closes the database and the channel. Later calls use a budget of this page alone. */
   close(): void {
-    this.#alone = true;
+    this.#isClosed = true;
+    this.#forget();
     this.rest();
-    this.#opened?.then(
-      (opened) => opened.close(),
-      () => {},
-    );
   }
 
   #open(): Promise<IDBDatabase> {
@@ -228,16 +261,25 @@ export class SharedBudget {
     return this.#opened;
   }
 
+  /** Closes a connection. The next decision opens another. */
+  #forget(connection = this.#opened): void {
+    if (this.#opened === connection) this.#opened = undefined;
+    connection?.then(
+      (opened) => opened.close(),
+      () => {},
+    );
+  }
+
   async #connect(): Promise<IDBDatabase> {
-    let opened = await open();
+    let opened = await open(database);
     if (!opened.objectStoreNames.contains(store)) {
       this.#warn("what was stored cannot be read, so the shared budget starts afresh.", opened.name);
       opened.close();
-      await finished(indexedDB.deleteDatabase(database));
-      opened = await open();
+      // A connection of others may hold it open, so that it can neither be changed nor deleted.
+      opened = await open(`${database}:${store}`);
     }
     const forget = () => {
-      this.#opened = undefined;
+      this.#forget();
       this.#changed();
     };
     // An open connection would block clearing the storage, or a newer page that needs another version.
@@ -246,7 +288,9 @@ export class SharedBudget {
       forget();
     };
     opened.onclose = forget;
-    removeEnded(opened, this.#clock());
+    // Once: an idle page opens the database again and again.
+    if (!this.#hasSwept) removeEnded(opened, this.#clock());
+    this.#hasSwept = true;
     return opened;
   }
 
@@ -267,6 +311,11 @@ function transact<Result>(
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     const transaction = opened.transaction(store, "readwrite");
+    const lost = () => reject(new DOMException("the storage was cleared", "AbortError"));
+    const end = (settle: () => void) => {
+      opened.removeEventListener("close", lost);
+      settle();
+    };
     const states = transaction.objectStore(store);
     const requests = ids.map((id) => states.get(id));
     let result: Result;
@@ -276,14 +325,18 @@ function transact<Result>(
       try {
         const records = requests.map((request) => request.result);
         result = decide(states, records);
+        // Others need not wait until this page has time to end it.
+        transaction.commit?.();
       } catch (error) {
         failure = error;
         transaction.abort();
       }
     };
     // Resolved only after the write is complete.
-    transaction.oncomplete = () => resolve(result);
-    transaction.onabort = () => reject(failure ?? transaction.error);
+    transaction.oncomplete = () => end(() => resolve(result));
+    transaction.onabort = () => end(() => reject(failure ?? transaction.error));
+    // When the storage is cleared, a transaction may neither complete nor abort.
+    opened.addEventListener("close", lost);
   });
 }
 
@@ -316,8 +369,8 @@ const finished = <Result>(request: IDBRequest<Result>): Promise<Result> =>
     request.onerror = () => reject(request.error);
   });
 
-function open(): Promise<IDBDatabase> {
-  const request = indexedDB.open(database, 1);
+function open(name: string): Promise<IDBDatabase> {
+  const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(store);
   return finished(request);
 }

@@ -78,6 +78,9 @@ export class Instance {
   readonly #stack: number;
   readonly #result: number;
   readonly #call: number;
+  /** The whole memory, as floats and as words. Detached when it grows, too. */
+  #memory = new Float64Array();
+  #words = new Int32Array();
   /** Costs by position, then id, ttl and end of a reservation. Detached when the memory grows, too. */
   #reservation = new Float64Array();
 
@@ -132,7 +135,11 @@ export class Instance {
   writeInput(numbers: readonly number[]): boolean {
     const address = this.exports.input(numbers.length);
     if (address === 0) return false;
-    new Float64Array(this.exports.memory.buffer, address >>> 0, numbers.length).set(numbers);
+    if (isDetached(this.#memory, this.exports.memory))
+      this.#memory = new Float64Array(this.exports.memory.buffer);
+    // A view for each key would take most of the time of a restore.
+    for (let [at, index] = [address >>> 3, 0]; index < numbers.length; at += 1, index += 1)
+      this.#memory[at] = numbers[index] as number;
     return true;
   }
 
@@ -145,9 +152,15 @@ export class Instance {
 
   /** Copies the list that the last operation returned. */
   list(): number[] {
-    const { buffer } = this.exports.memory;
-    const [address = 0, length = 0] = new Uint32Array(buffer, this.#result + resultOffsets.list, 2);
-    return Array.from(new BigInt64Array(buffer, address, length), Number);
+    if (isDetached(this.#words, this.exports.memory))
+      this.#words = new Int32Array(this.exports.memory.buffer);
+    const words = this.#words;
+    const at = (this.#result + resultOffsets.list) >>> 2;
+    const [first, length] = [(words[at] as number) >>> 2, (words[at + 1] as number) >>> 0];
+    const numbers: number[] = [];
+    for (let at = first; at < first + 2 * length; at += 2)
+      numbers.push((words[at + 1] as number) * 2 ** 32 + ((words[at] as number) >>> 0));
+    return numbers;
   }
 
   /** Copies a list that the wasm returns in parts, each from the number at `from` on, until a part is empty. */

@@ -1,5 +1,5 @@
 import { fill, inWords, TollgateError } from "../errors/error.ts";
-import type { StoredRow } from "../types.ts";
+import type { Key, StoredRow } from "../types.ts";
 import { elements } from "./elements.ts";
 import {
   algorithms,
@@ -11,9 +11,9 @@ import {
 } from "./generated.ts";
 
 /** Returns the error for a state that cannot be read; with a key, for that key's state. */
-export function unreadable(problem: string, key?: string): TollgateError {
+export function unreadable(problem: string, key?: Key): TollgateError {
   const message = fill(invalidStateText, { problem });
-  return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
+  return new TollgateError("invalid_state", key === undefined ? message : `${inWords(key)}: ${message}`);
 }
 
 /** Returns the name of an algorithm at a position, or of an exception. */
@@ -41,8 +41,6 @@ export class ShapeNames {
 /** One key's rows in the format that Rust loads and saves: each a list of numbers after its length. */
 export class Rows {
   readonly numbers: number[] = [];
-  /** The name and the algorithm of each row, for errors. */
-  readonly #heads: (readonly [name: string, algorithm: unknown])[] = [];
   readonly #names: ShapeNames;
 
   constructor(names: ShapeNames) {
@@ -51,19 +49,16 @@ export class Rows {
 
   /** Adds a row by the name of its policy and the numbers that follow it. */
   add(name: string, row: readonly number[]): void {
-    this.#heads.push([name, row[0]]);
     this.numbers.push(row.length + 1, this.#names.number(name));
     // One by one: a long log has more numbers than a call may have arguments.
     for (const number of row) this.numbers.push(number);
   }
 
   /** Returns the error for the row at an index, which Rust rejected. */
-  error(index: number, key?: string): TollgateError {
-    const [name, algorithm] = this.#heads[index] ?? ["", undefined];
-    return unreadable(
-      fill(stateNumbersText, { name: inWords(name), algorithm: algorithmName(algorithm) }),
-      key,
-    );
+  error(index: number, key?: Key): TollgateError {
+    const [name, row] = saved(this.numbers)[index] ?? [-1, []];
+    const words = { name: inWords(this.#names.names[name] ?? ""), algorithm: algorithmName(row[0]) };
+    return unreadable(fill(stateNumbersText, words), key);
   }
 }
 
@@ -91,13 +86,13 @@ export const storedRows = (flat: readonly number[], { names }: ShapeNames, now: 
     .map(([name, row]) => [names[name] as string, row]);
 
 /** Copies lists of numbers, each read once, and checks the copies. */
-export function copiedLists(lists: unknown, key?: string): number[][] {
+export function copiedLists(lists: unknown, key?: Key): number[][] {
   if (!Array.isArray(lists)) throw unreadable("its states are not an array", key);
   return elements(lists).map((list) => copiedNumbers(list, key));
 }
 
 /** Copies a list of numbers, each read once, and checks the copy. */
-export function copiedNumbers(list: unknown, key?: string): number[] {
+export function copiedNumbers(list: unknown, key?: Key): number[] {
   if (!Array.isArray(list)) throw unreadable("a state in it is not an array of numbers", key);
   const numbers = elements(list);
   if (!numbers.every(Number.isSafeInteger))

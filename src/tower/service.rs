@@ -13,6 +13,20 @@ use super::respond::{add_headers, denial, undecided, without_key};
 use super::{AsyncLimiter, OnError, RateLimitLayer};
 use crate::{Decision, Reservation};
 
+/// A reservation that is charged in full when it is dropped: the client went away, or the service failed or panicked.
+struct Open<L: AsyncLimiter> {
+    limiter: L,
+    reservation: Option<Reservation<String>>,
+}
+
+impl<L: AsyncLimiter> Drop for Open<L> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            self.limiter.settle_dropped(reservation);
+        }
+    }
+}
+
 /// A service behind a [`RateLimitLayer`].
 #[derive(Clone)]
 pub struct RateLimit<S, L: AsyncLimiter> {
@@ -71,9 +85,9 @@ where
     let request = Request::from_parts(parts, body);
     match decided {
         Ok((decision, _)) if !decision.allowed => Ok(denial(&decision, layer.limiter.policies())),
-        Ok((decision, reservation)) => {
+        Ok((decision, open)) => {
             let response = inner.call(request).await?;
-            let mut response = layer.settle(response, reservation).await;
+            let mut response = layer.settle(response, open).await;
             add_headers(response.headers_mut(), &decision, layer.limiter.policies());
             Ok(response)
         }
@@ -86,19 +100,37 @@ where
 
 impl<L: AsyncLimiter> RateLimitLayer<L> {
     /// Returns the decision; if the response determines the charge, the cost is only reserved.
-    async fn decide(&self, key: String, cost: u64) -> Result<(Decision, Option<Reservation<String>>), L::Error> {
+    async fn decide(&self, key: String, cost: u64) -> Result<(Decision, Option<Open<L>>), L::Error> {
         if self.charge.is_none() {
             return Ok((self.limiter.hit(key, cost).await?, None));
         }
-        let reserving = self.limiter.reserve(key, cost).await?;
-        Ok((reserving.decision, reserving.reservation))
+        let reserving = self.limiter.reserve(key, cost, self.ttl.clone()).await?;
+        Ok((reserving.decision, Some(Open { limiter: self.limiter.clone(), reservation: reserving.reservation })))
     }
 
-    /// Charges what the response says. If the limiter fails now, the reservation's end charges the cost.
-    async fn settle<Out>(&self, response: Response<Out>, reservation: Option<Reservation<String>>) -> Response<Out> {
-        let (Some(charge), Some(reservation)) = (&self.charge, reservation) else { return response };
+    /// Charges what the response says; all of the cost if that fails.
+    async fn settle<Out>(&self, response: Response<Out>, open: Option<Open<L>>) -> Response<Out> {
+        let (Some(charge), Some(mut open)) = (&self.charge, open) else { return response };
         let (parts, body) = response.into_parts();
-        let _unsettled = self.limiter.settle(reservation, charge(&parts)).await;
+        let used = charge(&parts);
+        let settling =
+            open.reservation.as_ref().map(|Reservation { key, id }| Reservation { key: key.clone(), id: *id });
+        if let Some(reservation) = settling {
+            match self.limiter.settle(reservation, used).await {
+                Ok(_) => open.reservation = None,
+                Err(error) => self.note(error),
+            }
+        }
         Response::from_parts(parts, body)
+    }
+
+    /// Reports that a charge failed.
+    fn note(&self, error: L::Error) {
+        match &self.on_error {
+            Some(on_error) => _ = on_error(error),
+            None => {
+                eprintln!("tollgate: a request could not be charged by its response, and is charged in full: {error}")
+            }
+        }
     }
 }

@@ -122,6 +122,16 @@ describe("a full limiter", () => {
     assert.deepEqual([limiter.size, limiter.evicted], [3, 1]);
   });
 
+  test("keeps a key that is denied now, however many new ones come", () => {
+    const { limiter, time } = timed({ ...second, scale: "1h" }, { maxKeys: 100 });
+    for (let hit = 0; hit < 3; hit += 1) limiter.hit("chosen by a client");
+    for (let key = 0; key < 10_000; key += 1) {
+      time.now += 1;
+      assert.equal(limiter.hit(key).allowed, true);
+    }
+    assert.equal(limiter.hit("chosen by a client").allowed, false);
+  });
+
   test("evicts ended states first, and does not count them", () => {
     const { limiter, time } = timed(second, { maxKeys: 2 });
     limiter.hit("a");

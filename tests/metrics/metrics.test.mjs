@@ -56,6 +56,27 @@ test("decisions by policy and result, of every limiter, once each", async (t) =>
   assert.deepEqual(counts(families, "tollgate_top_denied_error"), [["user:42", 0]]);
 });
 
+test("metrics that are dropped stop counting, also if nobody disposed of them", async () => {
+  let shown = 0;
+  const keyLabel = (key) => {
+    shown += 1;
+    return key;
+  };
+  for (let count = 0; count < 100; count += 1) metrics({ keyLabel }).text();
+  const kept = metrics({ keyLabel }).fetch;
+  const limiter = limiterOf();
+  for (let hit = 0; hit < 2; hit += 1) limiter.hit("user:42");
+  // Memory is freed in a later turn, and a finalizer runs after it.
+  for (let round = 0; round < 10; round += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    gc();
+  }
+  shown = 0;
+  assert.equal(limiter.hit("user:42").allowed, false);
+  assert.equal(shown, 1, "only those whose handler is kept count");
+  assert.match(await kept().text(), /tollgate_denied_total 1\n/);
+});
+
 test("durations as a histogram, which the parser finds consistent", (t) => {
   const made = counting(t);
   for (let hit = 0; hit < 50; hit++) limiterOf().hit("a");

@@ -8,6 +8,7 @@ import { extname, join } from "node:path";
 import test from "node:test";
 import { build } from "vite";
 import { inProject } from "../../scripts/lib/paths.mjs";
+import { keepConnections } from "../lib/browser/connections.mjs";
 import { after, before } from "../lib/hooks.mjs";
 import { launch, patience } from "./lib/page.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
@@ -42,11 +43,12 @@ const withReact = (version, options) => ({
 });
 
 /** Renders the app on a server: a process without a window. */
-async function rendered(version) {
+async function rendered(version, sources = []) {
   const outDir = `server-${version}`;
   const ssr = { noExternal: true };
   await build(withReact(version, { ssr, build: { ssr: "server.jsx", outDir, minify: false } }));
-  return JSON.parse(await run(process.execPath, [join(project, outDir, "server.js")]));
+  const env = { ...process.env, SOURCES: JSON.stringify(sources) };
+  return JSON.parse(await run(process.execPath, [join(project, outDir, "server.js")], { env }));
 }
 
 /** Serves a build, and `/hang`, which never answers but notes who has gone. */
@@ -159,6 +161,21 @@ for (const version of [18, 19]) {
       assert.deepEqual(complaints, []);
     });
 
+    await t.test("unmounted, a shared budget soon holds no connection", async (t) => {
+      const { page, complaints } = await opened(t, (await served(t, folder)).url);
+      await page.evaluate(keepConnections);
+      const calls = () => page.evaluate(() => seen.ended.filter((end) => end === "shared ok").length);
+      for (let mount = 1; mount <= 5; mount += 1) {
+        await page.evaluate((mount) => seen.setShared(mount), mount);
+        while ((await calls()) < mount) await page.clock.runFor(1);
+      }
+      await page.evaluate(() => seen.setShared(0));
+      assert.equal(await page.evaluate(() => connections.size), 5);
+      await page.clock.runFor(11_000);
+      assert.equal(await page.evaluate(() => connections.size), 0);
+      assert.deepEqual(complaints, []);
+    });
+
     await t.test("a limit counts down, by headers and by a decision, and starts anew", async (t) => {
       const { page, complaints, shows } = await opened(t, (await served(t, folder)).url);
       const set = (source) => page.evaluate((source) => seen.setSource(source), source);
@@ -204,5 +221,32 @@ for (const version of [18, 19]) {
       await shows("#limit", "false 0 29000");
       assert.deepEqual(complaints, []);
     });
+
+    await t.test(
+      "a date is taken over without a difference, though the server's clock is another",
+      async (t) => {
+        const at = (time) => new Date(time).toUTCString();
+        const date = { "Retry-After": at(started + 31_000) };
+        // By the date of the response, it is 20 s away, whatever clock the page has.
+        const byServer = { "Retry-After": at(started - 40_000), Date: at(started - 60_000) };
+        const { dated } = await rendered(version, [date, byServer]);
+        assert.match(dated[0], /<p id="limit">false undefined 1000<\/p>/);
+        assert.match(dated[1], /<p id="limit">false undefined 20000<\/p>/);
+        const index = join(folder, "index.html");
+        const empty = readFileSync(index, "utf8");
+        t.after(() => writeFileSync(index, empty));
+        for (const [source, html, left] of [
+          [date, dated[0], 29_000],
+          [byServer, dated[1], 19_000],
+        ]) {
+          const root = `<div id="root" data-source='${JSON.stringify(source)}'>${html}</div>`;
+          writeFileSync(index, empty.replace('<div id="root"></div>', root));
+          const { page, complaints, shows } = await opened(t, (await served(t, folder)).url);
+          await page.clock.runFor(1_000);
+          await shows("#limit", `false undefined ${left}`);
+          assert.deepEqual(complaints, []);
+        }
+      },
+    );
   });
 }

@@ -56,7 +56,7 @@ const withoutWasmBudget = 25_100;
 const throttleBudget = 9_950;
 
 /** What the hooks may take on top of a throttle; React itself is the page's own. */
-const reactBudget = 1_810;
+const reactBudget = 1_910;
 
 /** What an adapter may take on top of the limiter, `ipKey` and the headers, which it uses. */
 const adapterBudget = 10_950;

@@ -136,6 +136,29 @@ describe("a Redis that rejects commands", () => {
     assert.equal((await limiter.hit("new")).count, 1);
   });
 
+  for (const [policy, admitted] of [
+    ["noeviction", 5],
+    ["volatile-lru", 10],
+  ])
+    test(`full under ${policy}: ${admitted} of 5 are admitted`, async () => {
+      const own = options();
+      const admit = async () => {
+        // As another process, which has nothing in memory.
+        const limiter = new RedisLimiter({ algorithm: "fix_window", limit: 5, scale: "1d" }, own);
+        const decisions = [];
+        for (let hit = 0; hit < 7; hit += 1) decisions.push(await limiter.hit("full"));
+        return decisions.filter(({ allowed }) => allowed).length;
+      };
+      const before = await admit();
+      await setting.redis.config("SET", "maxmemory-policy", policy);
+      await setting.redis.config("SET", "maxmemory", "1");
+      // A write makes Redis evict what it may.
+      await setting.redis.set("other", "1").catch(() => {});
+      await setting.redis.config("SET", "maxmemory", "0");
+      await setting.redis.config("SET", "maxmemory-policy", "noeviction");
+      assert.equal(before + (await admit()), admitted);
+    });
+
   test("a replica: an error, and nothing was counted", async () => {
     const limiter = new RedisLimiter(window, options());
     await limiter.hit("a");

@@ -63,6 +63,21 @@ test("the memory grows by a share of itself, not page by page", () => {
   assert.ok(found.pages < 1.5 * 270, `${found.pages} pages`);
 });
 
+test("nor do cold operations, a restore and a recovery, which loses no key", () => {
+  const { first, differences, size, ...grown } = inFreshProcess("growth-of-operations");
+  assert.deepEqual([first, differences, size], [4, 0, 160_000]);
+  assert.deepEqual(Object.keys(grown), ["inc", "set", "except", "reserve", "restore", "recovery"]);
+  for (const [operation, times] of Object.entries(grown)) assert.ok(times <= 40, `${operation}: ${times}`);
+});
+
+test("a key that was freed before a trap keeps no slot, and the others have their states", () => {
+  assert.deepEqual(inFreshProcess("trap-with-holes"), {
+    counts: [1, 0, 3, 0, 5],
+    after: [2, 1, 4, 1, 6],
+    size: 5,
+  });
+});
+
 test("a limiter used to the very end of the stack stays exact, and so do its neighbours", () => {
   for (const policy of [
     { algorithm: "fix_window", limit: 1_000_000, scale: "1h" },

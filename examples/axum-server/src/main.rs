@@ -27,9 +27,10 @@ async fn login(body: String) -> StatusCode {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let requests = RateLimitLayer::new(limiter(Policy::sliding_window(5, "1m")?)?, client);
-    let failures = RateLimitLayer::new(limiter(Policy::sliding_window(3, "10m")?.named("logins")?)?, client)
-        .charge(|response| u64::from(response.status == StatusCode::UNAUTHORIZED));
+    let requests = RateLimitLayer::new(limiter(Policy::sliding_window(5, "1m")?)?, client)?;
+    let failures = limiter(Policy::sliding_window(3, "10m")?.named("logins")?)?;
+    let failures =
+        RateLimitLayer::charging(failures, client, |response| u64::from(response.status == StatusCode::UNAUTHORIZED));
     let app =
         Router::new().route("/", get(async || "Hello\n").layer(requests)).route("/login", post(login).layer(failures));
 

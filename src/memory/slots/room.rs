@@ -4,6 +4,7 @@ use super::sweep::FREED_AT_MOST;
 use super::{NO_SLOT, SlotError, Slots};
 use crate::growth::{OutOfMemory, push};
 use crate::number::NEVER;
+use crate::policy::costs::PositionCosts;
 use crate::{Decision, OnFull, Reason};
 
 /// The number of slots that are examined to make room where no slot is free.
@@ -15,6 +16,8 @@ struct Candidate {
     ends_at: u64,
     /// Whether it has an exception, so that it is not evicted.
     is_excepted: bool,
+    /// Whether a hit would be denied, so that it is evicted only if no other can be: a flood of new keys frees none.
+    is_denied: bool,
     /// The slot after the last one examined.
     next: u32,
 }
@@ -76,7 +79,7 @@ impl Slots {
         if self.made < self.options.max_keys {
             return self.add().or_else(|OutOfMemory| self.reuse(now));
         }
-        let Candidate { slot, ends_at, is_excepted, next } = self.soonest(now);
+        let Candidate { slot, ends_at, is_excepted, next, .. } = self.soonest(now);
         let ended = ends_at <= now;
         if !ended && (is_excepted || self.options.on_full == OnFull::Deny) {
             // The next new key examines this slot first, so that the wait is exact.
@@ -131,10 +134,13 @@ impl Slots {
         (soonest.is_excepted || self.options.on_full == OnFull::Deny).then_some(soonest.ends_at)
     }
 
-    /// Examines a few slots. Returns the first ended one, or else the one that will end soonest. Slots with exceptions are
-    /// passed over: the one among them that ends first is returned only if there are no others.
+    /// Examines a few slots. Returns the first ended one, or else the one that will end soonest; where keys are evicted, one
+    /// that is not denied now comes before one that is. Slots with exceptions are passed over: the one among them that ends
+    /// first is returned only if there are no others.
     fn soonest(&self, now: u64) -> Candidate {
-        let mut soonest = Candidate { slot: self.probe, ends_at: NEVER, is_excepted: true, next: self.probe };
+        let evicts = self.options.on_full == OnFull::Evict;
+        let mut soonest =
+            Candidate { slot: self.probe, ends_at: NEVER, is_excepted: true, is_denied: true, next: self.probe };
         let mut left = PROBED.min(self.made);
         for _ in 0..self.made {
             if left == 0 {
@@ -148,8 +154,12 @@ impl Slots {
                 continue;
             }
             let ends_at = self.ends_at(slot, now);
-            if ends_at < soonest.ends_at || soonest.is_excepted && !is_excepted {
-                soonest = Candidate { slot, ends_at, is_excepted, ..soonest };
+            let is_first = soonest.is_excepted && !is_excepted;
+            if ends_at < soonest.ends_at || is_first || soonest.is_denied {
+                let is_denied = evicts && !is_excepted && ends_at > now && self.is_denied(slot, now);
+                if is_first || (is_denied, ends_at) < (soonest.is_denied, soonest.ends_at) {
+                    soonest = Candidate { slot, ends_at, is_excepted, is_denied, ..soonest };
+                }
             }
             if ends_at <= now {
                 break;
@@ -157,6 +167,11 @@ impl Slots {
             left -= u32::from(!is_excepted);
         }
         soonest
+    }
+
+    /// Returns whether a hit on a slot would be denied.
+    fn is_denied(&self, slot: u32, now: u64) -> bool {
+        self.peek(Some(slot), None, &PositionCosts::All(1), now).is_ok_and(|decision| !decision.allowed)
     }
 
     /// Returns whether there is room for `keys` new keys.

@@ -361,14 +361,40 @@ describe("a wait that a server sent to one tab", () => {
   test("no page holds another for longer than its maxHold, and the next call removes a hold that is over", async () => {
     const { context, both, pass } = await tabs("far");
     const [first, second] = both;
-    await first.page.evaluate(() => throttle.hold(location.origin, 9e15));
+    await first.page.evaluate(() => throttle.hold(location.origin, 7_200_000));
     await stored(first.page);
     assert.equal(await second.ask("held"), "max_wait");
     await pass(3_599_999, [second]);
     assert.equal(await second.ask("held"), "max_wait");
     await pass(1, [second]);
     assert.equal(await second.ask("free"), 200);
+    await pass(3_600_000, [second]);
+    assert.equal(await second.ask("free"), 200);
     assert.equal(await second.page.evaluate(storedHolds), 0);
+    await context.close();
+  });
+
+  test("a small maxHold ends it for that page only", async () => {
+    const { context, both, pass, open } = await tabs("small maxHold");
+    const [first, second] = both;
+    await first.page.evaluate(() => throttle.hold(location.origin, 60_000));
+    await stored(first.page);
+    const impatient = (tab) =>
+      tab.page.evaluate(() => {
+        globalThis.impatient ??= make(undefined, { maxHold: 1_000 });
+        return ask("impatient", impatient);
+      });
+    assert.equal(await impatient(second), "max_wait");
+    await pass(1_000, both);
+    assert.equal(await impatient(second), 200);
+    const third = await open();
+    for (const tab of [first, third]) assert.equal(await tab.ask("held"), "max_wait");
+    // Not even at first: the hold began a second ago.
+    assert.equal(await impatient(third), 200);
+    await pass(58_999, [first, second, third]);
+    for (const tab of [first, third]) assert.equal(await tab.ask("held"), "max_wait");
+    await pass(1, [first, second, third]);
+    for (const tab of [first, second, third]) assert.equal(await tab.ask("free"), 200);
     await context.close();
   });
 

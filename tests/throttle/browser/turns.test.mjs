@@ -172,6 +172,57 @@ test("a closed tab, and one whose call gave up, delay no other for long", async 
   assert.deepEqual(seen[2], "last");
 });
 
+/** A dear call that is due in an hour, and a cheap one of another tab that lets it go first. */
+async function dearAndCheap(t) {
+  const policy = { algorithm: "token_bucket", capacity: 3_600, refillRate: 1 };
+  const shared = await tabs(t, ["dear", "cheap"], policy);
+  const { pages, call, until, settled, pass } = shared;
+  await call("dear", { cost: 3_600 });
+  await until(1);
+  await pass(1_000);
+  await call("dear", { cost: 3_600 });
+  await settled();
+  await pass(1);
+  await pages.dear.evaluate(() => {
+    globalThis.transactions = 0;
+    const { transaction } = IDBDatabase.prototype;
+    IDBDatabase.prototype.transaction = function (...args) {
+      globalThis.transactions += 1;
+      return transaction.apply(this, args);
+    };
+  });
+  /** Does something after which the cheap call's tab calls the other, and waits until that has asked again. */
+  const answered = async (work) => {
+    const before = await pages.dear.evaluate(() => globalThis.transactions);
+    await work();
+    await pages.dear.waitForFunction((before) => globalThis.transactions > before, before, { polling: 20 });
+    await settled();
+    assert.deepEqual(shared.seen, ["dear"]);
+  };
+  await answered(() => call("cheap"));
+  return { ...shared, answered };
+}
+
+test("a tab that was closed with a dear call delays the others for seconds, not until that call was due", async (t) => {
+  const { pages, seen, until, settled, pass } = await dearAndCheap(t);
+  await pages.dear.close();
+  delete pages.dear;
+  // It calls that tab again, and waits for a sign of it.
+  for (const wait of [5_000, 4_999]) {
+    await pass(wait, ["cheap"]);
+    await settled();
+    assert.deepEqual(seen, ["dear"]);
+  }
+  await pass(1, ["cheap"]);
+  await until(2);
+  assert.deepEqual(seen, ["dear", "cheap"]);
+});
+
+test("a tab that is there keeps the turn of its dear call until it is due", async (t) => {
+  const { answered, pass } = await dearAndCheap(t);
+  for (let round = 0; round < 3; round += 1) await answered(() => pass(5_000));
+});
+
 test("a call that does not wait goes through where there is room for all", async (t) => {
   const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1h" };
   const { call, seen, until, settled } = await tabs(t, ["one", "two"], policy);
