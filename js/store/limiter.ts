@@ -13,7 +13,8 @@ import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys
 import type { UndoableHit } from "../limiter/undo.ts";
 import { isRecord } from "../policy/costs.ts";
 import { endAt, readEnd } from "../policy/exceptions.ts";
-import { copiesOf } from "../policy/policies.ts";
+import { KnownPolicies } from "../policy/known-policies.ts";
+import { ReadPolicies } from "../policy/policies.ts";
 import { idText, parsedId } from "../reservation/reservation-id.ts";
 import { checkTime } from "../time.ts";
 import type { Costs, Decision, Policies, Policy, Settlement } from "../types.ts";
@@ -217,9 +218,12 @@ const copied = <Given extends Costing>(operation: Given): Given => ({
   policies: copiedCall(operation.policies),
 });
 
+/** The policies of calls, each read once. */
+const known = /* @__PURE__ */ new KnownPolicies(ReadPolicies.of);
+
 /** Copies the policies of a call, each field read once. */
 const copiedCall = (policies: Policies | undefined): Policies | undefined =>
-  policies === undefined ? undefined : (copiesOf(policies) as readonly Policy[]);
+  policies === undefined ? undefined : known.of(policies).policies;
 
 /** Returns the key of a reservation, and its id in the ledger, which knows no key. */
 function splitId(text: string): [key: string, id: string] {
