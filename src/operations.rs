@@ -287,7 +287,11 @@ pub const OPERATIONS: [OperationSchema; 17] = [
         summary: "Returns the exception of the key that is in force.",
         gives: Gives::Exception,
         reads: true,
-        lacks: &[IN_LEDGER, (&[Command], "`except` without numbers prints it"), (&[Limits], "it is called `exception`")],
+        lacks: &[
+            IN_LEDGER,
+            (&[Command], "`except` without numbers prints it"),
+            (&[Limits], "it is called `exception`"),
+        ],
         ..ON_KEY
     },
     OperationSchema {
