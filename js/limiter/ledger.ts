@@ -308,6 +308,9 @@ export class Ledger {
         return this.exceptions(now);
       case "reset":
         return this.reset(now, { reservations: operation.reservations });
+      default:
+        // The compiler names an operation that is missing here.
+        throw operation satisfies never;
     }
   }
 

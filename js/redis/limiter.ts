@@ -194,6 +194,9 @@ export class RedisLimiter extends LimiterElsewhere {
         const text = `r${Number(operation.reservations)}`;
         return (await this.#send("r", key, { text, isFreeing: true })) === 1;
       }
+      default:
+        // The compiler names an operation that is missing here.
+        throw operation satisfies never;
     }
   }
 
