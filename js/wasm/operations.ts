@@ -254,3 +254,26 @@ export const lacking = {
     lease: "limiters with leases do it",
   },
 } as const;
+
+/** The operations. */
+export type Operation =
+  | "hit"
+  | "peek"
+  | "inc"
+  | "set"
+  | "get"
+  | "expires_at"
+  | "ban"
+  | "unban"
+  | "except"
+  | "exceptions"
+  | "reset"
+  | "undo"
+  | "reserve"
+  | "settle"
+  | "cancel"
+  | "extend"
+  | "lease";
+
+/** The operations that have an amount at most, and return numbers. */
+export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "ban" | "unban" | "reset";

@@ -26,6 +26,8 @@ fn tokens(code: &str) -> Vec<String> {
                     token.push(next);
                 }
             }
+            // A list of alternatives that is too long for a line has one before its first.
+            '|' if tokens.last().is_some_and(|last| last == "=") => continue,
             '}' | ']' if tokens.last().is_some_and(|last| last == ",") => {
                 tokens.pop();
             }

@@ -1,13 +1,12 @@
 import { forJson } from "../../http/json-decision.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
-import { operations, resultFields } from "../../wasm/operations.ts";
+import { type Operation, operations, resultFields } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { admit, preflight } from "../gateway/cors.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { askWatch, idIn, Unanswered, wrongId } from "../object/ask.ts";
 import { brokenKey } from "../object/checks.ts";
 import type { Answer, ErrorInfo } from "../object/decision.ts";
-import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { problem } from "../problem.ts";
 import { openapi } from "./openapi.ts";

@@ -14,14 +14,13 @@ import type {
   Settlement,
 } from "../../types.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
-import { operations } from "../../wasm/operations.ts";
+import { type Operation, operations } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Item, isolateOf } from "../gateway/isolate.ts";
 import { handle } from "../handler.ts";
 import { Unanswered } from "../object/ask.ts";
 import { checkAmount, checkId, checkName, checkTtl, keyField, policyNames } from "../object/checks.ts";
 import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "../object/decision.ts";
-import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { type ResetOptions, RuleTarget } from "./rule-target.ts";
 

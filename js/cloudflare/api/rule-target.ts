@@ -2,9 +2,9 @@ import { RpcTarget } from "cloudflare:workers";
 import { banLength } from "../../policy/bans.ts";
 import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
 import type { Costs, Decision, Duration, Exception, ExceptionEnd, KeyException } from "../../types.ts";
+import type { Operation } from "../../wasm/operations.ts";
 import { checkReservations } from "../object/checks.ts";
 import type { Answer } from "../object/decision.ts";
-import type { Operation } from "../object/object.ts";
 import type { PolicyName } from "./entrypoint.ts";
 
 /** Options of `reset`. */

@@ -19,7 +19,7 @@ import type {
   Settlement,
 } from "../../types.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
-import type { operations } from "../../wasm/operations.ts";
+import type { Counted, Operation } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Isolate, isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
@@ -37,14 +37,6 @@ import {
   policiesAsJson,
 } from "./checks.ts";
 import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "./decision.ts";
-
-/** The operations of an object. */
-export type Operation = keyof typeof operations;
-
-/** The operations that have an amount at most, and return numbers. */
-export type Counted = {
-  [name in Operation]: (typeof operations)[name]["plain"] extends true ? name : never;
-}[Operation];
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Debug;
+use core::fmt::{Debug, Write};
 
 use tollgate::operations::{ArgumentSchema, Gives, OPERATIONS, OperationSchema, Surface};
 
@@ -26,7 +26,7 @@ const SURFACES: [Surface; 12] = [
 
 /// Returns the text of `js/wasm/operations.ts`.
 pub fn operations_typescript() -> String {
-    written(&[
+    let mut text = written(&[
         (
             "The operations by their names in the HTTP API, with their arguments beside the key. A `plain` one has an amount at most, and gives numbers.",
             "operations",
@@ -34,7 +34,17 @@ pub fn operations_typescript() -> String {
         ),
         ("The fields of results that have one.", "resultFields", object(OPERATIONS.iter().filter_map(field_of))),
         ("The operations that surfaces do not have, and why.", "lacking", object(SURFACES.map(lacking))),
-    ])
+    ]);
+    let plain = OPERATIONS.iter().filter(|schema| schema.plain);
+    write_names(&mut text, "The operations.", "Operation", OPERATIONS.iter());
+    write_names(&mut text, "The operations that have an amount at most, and return numbers.", "Counted", plain);
+    text
+}
+
+/// Writes the type of the names of operations.
+fn write_names<'a>(text: &mut String, about: &str, name: &str, schemas: impl Iterator<Item = &'a OperationSchema>) {
+    let names: Vec<_> = schemas.map(|schema| format!("{:?}", schema.name)).collect();
+    let _ = write!(text, "\n/** {about} */\nexport type {name} = {};\n", names.join(" | "));
 }
 
 fn value_of(schema: &OperationSchema) -> String {
