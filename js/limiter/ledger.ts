@@ -1,7 +1,7 @@
 // No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { outOfMemory } from "../errors/error.ts";
+import { outOfMemory, TollgateError } from "../errors/error.ts";
 import { banLength } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import {
@@ -13,7 +13,7 @@ import {
   readException,
   unfit,
 } from "../policy/exceptions.ts";
-import { readCall } from "../policy/policies.ts";
+import { mismatch, ReadPolicies, readCall } from "../policy/policies.ts";
 import { idText, parsedId, randomBits } from "../reservation/reservation-id.ts";
 import { checkTime } from "../time.ts";
 import type {
@@ -32,8 +32,9 @@ import type {
 } from "../types.ts";
 import { hitKind, operation, settlements, status } from "../wasm/generated.ts";
 import type { Exports } from "../wasm/instance.ts";
-import { saved } from "../wasm/states.ts";
-import { LoadedKey, type SavedLedger } from "./loaded-key.ts";
+import { rejected, type SlotLimiter } from "../wasm/slot-limiter.ts";
+import { ShapeNames, saved } from "../wasm/states.ts";
+import { LoadedKey, newSlots, type SavedLedger } from "./loaded-key.ts";
 import type { KeyOperation } from "./operation.ts";
 import { readReserveOptions } from "./options.ts";
 import { readReservations } from "./reset-options.ts";
@@ -70,6 +71,58 @@ export interface LedgerReservation {
   readonly expiresAt: number;
 }
 
+/** The states of a key, which may be loaded again. */
+class LedgerKey extends LoadedKey {
+  #isDisposed = false;
+
+  override load(now: number, state: State | null): string[] {
+    checkTime(now);
+    this.#checkDisposed();
+    this.#clear();
+    return super.load(now, state);
+  }
+
+  override ready(now: number): SlotLimiter {
+    checkTime(now);
+    this.#checkDisposed();
+    if (this.limiter.instance.broken)
+      throw new TollgateError("state_lost", "the states of this ledger were lost in a trap; load them again");
+    return this.limiter;
+  }
+
+  override release(): void {
+    const { slot } = this;
+    super.release();
+    if (slot >= 0) this.limiter.run(({ release }, index, generation) => release(index, generation, slot));
+  }
+
+  override error(code: number, operation: string, cost?: unknown, call?: unknown): TollgateError {
+    if (code === status.mismatch) return mismatch(this.read, new ReadPolicies(call));
+    const isOfCall = code <= status.at;
+    return isOfCall ? rejected(new ReadPolicies(call), code, true) : super.error(code, operation, cost);
+  }
+
+  dispose(): void {
+    if (!this.#isDisposed) this.limiter.free();
+    this.#isDisposed = true;
+  }
+
+  /** Removes the states. A limiter in a broken instance of the wasm is replaced. */
+  #clear(): void {
+    if (this.limiter.instance.broken) {
+      this.slot = -1;
+      this.limiter = newSlots(this.read);
+    }
+    this.release();
+    this.before = undefined;
+    this.names = new ShapeNames(this.read.names);
+  }
+
+  #checkDisposed(): void {
+    if (this.#isDisposed) throw new TollgateError("disposed", "this ledger was disposed of; make a new one");
+  }
+}
+
 /**
  * The states of one key under all policies, loaded from a stored state and saved to one: every operation, at a time that
  * the caller passes, and several of them between one load and one save. `StoreLimiter` of `tollgate/store` uses it over
@@ -95,10 +148,10 @@ export class Ledger {
   /** Copies of the policies it was made with. */
   readonly policies: readonly Policy[];
 
-  readonly #key: LoadedKey;
+  readonly #key: LedgerKey;
 
   constructor(policies: Policies) {
-    this.#key = new LoadedKey(policies);
+    this.#key = new LedgerKey(policies);
     this.policies = this.#key.read.policies;
   }
 
@@ -265,6 +318,14 @@ export class Ledger {
    */
   readException(exception: Exception): readonly ExceptionPart[] {
     return readException(exception, this.#key.read);
+  }
+
+  /**
+   * Reads the policies of a call, and returns their copies.
+   * @internal
+   */
+  readPolicies(policies: unknown): readonly Policy[] {
+    return ReadPolicies.of(policies).policies;
   }
 
   /** Returns the exception of the key; `null` if it has none. */

@@ -1,12 +1,11 @@
-import { outOfMemory, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { outOfMemory, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { banPosition, uncountable } from "../policy/bans.ts";
-import { mismatch, type ReadCall, ReadPolicies } from "../policy/policies.ts";
-import { checkTime } from "../time.ts";
+import { type ReadCall, ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, State } from "../types.ts";
 import { namesIn } from "../wasm/decision-numbers.ts";
 import { hitKind, operation, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
+import { SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames } from "../wasm/states.ts";
 import { readOptions } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
@@ -25,34 +24,29 @@ export interface SavedLedger {
 /** The operations on one policy. */
 export type Counting = "inc" | "set" | "get" | "expiresAt" | "ban" | "unban";
 
-/** What `Ledger` and `step` have in common: the loaded states of one key, in a slot of their own. */
+/** What `Ledger` and `step` have in common: the states of one key, in a slot of their own. They are loaded once. */
 export class LoadedKey {
   readonly read: ReadPolicies;
   names: ShapeNames;
   /** The slot of the key; -1 if it is as if never used. */
   slot = -1;
   readonly #results: Results;
-  #limiter: SlotLimiter;
+  limiter: SlotLimiter;
   /** The states before the first operation that may have changed them, as a text. */
-  #before: string | undefined;
-  #isDisposed = false;
+  before: string | undefined;
 
   constructor(policies: unknown) {
     const read = new ReadPolicies(policies);
     this.read = read;
     this.#results = new Results(read.names);
     this.names = new ShapeNames(read.names);
-    this.#limiter = newSlots(read);
+    this.limiter = newSlots(read);
   }
 
-  /** Replaces the states by stored ones. Returns the names of the policies that start unused. */
+  /** Loads a stored state, if there is one, where there are no states. Returns the names of the policies that start unused. */
   load(now: number, state: State | null): string[] {
-    checkTime(now);
-    this.#checkDisposed();
-    this.#clear();
-    this.names = new ShapeNames(this.read.names);
     if (state == null) return [];
-    const afresh = loadStates(this.#limiter, readState(state, this.names), now);
+    const afresh = loadStates(this.limiter, readState(state, this.names), now);
     this.follow();
     return namesIn(afresh, this.read.names);
   }
@@ -63,7 +57,7 @@ export class LoadedKey {
     return {
       state: stateOf(numbers, this.names, now),
       expiresAt,
-      changed: this.#before !== undefined && this.#before !== `${numbers}`,
+      changed: this.before !== undefined && this.before !== `${numbers}`,
     };
   }
 
@@ -110,67 +104,42 @@ export class LoadedKey {
     );
     this.follow();
     if (left < 0) throw outOfMemory();
-    if (left === 0) this.#release();
+    if (left === 0) this.release();
     return true;
   }
 
-  /** Frees the memory. */
-  dispose(): void {
-    if (!this.#isDisposed) this.#limiter.free();
-    this.#isDisposed = true;
-  }
-
   /** Returns the limiter for an operation that only reads. */
-  ready(now: number): SlotLimiter {
-    checkTime(now);
-    this.#checkDisposed();
-    if (this.#limiter.instance.broken)
-      throw new TollgateError("state_lost", "the states of this ledger were lost in a trap; load them again");
-    return this.#limiter;
+  ready(_now: number): SlotLimiter {
+    return this.limiter;
   }
 
   /** Returns the limiter for an operation that may change the states. */
   writable(now: number): SlotLimiter {
     const limiter = this.ready(now);
-    this.#before ??= `${savedNumbers(limiter, this.slot, now)[1]}`;
+    this.before ??= `${savedNumbers(limiter, this.slot, now)[1]}`;
     return limiter;
   }
 
   /** Follows the key to the slot that it took, or out of the one that was freed. */
   follow(): void {
-    const [taken = -1, count = 0, ...freed] = this.#limiter.takeMoves();
+    const [taken = -1, count = 0, ...freed] = this.limiter.takeMoves();
     if (freed.slice(0, count).includes(this.slot)) this.slot = -1;
     if (taken >= 0) this.slot = taken;
   }
 
-  /** Removes the states. A limiter in a broken instance of the wasm is replaced. */
-  #clear(): void {
-    if (this.#limiter.instance.broken) {
-      this.slot = -1;
-      this.#limiter = newSlots(this.read);
-    }
-    this.#release();
-    this.#before = undefined;
-  }
-
-  #release(): void {
-    const { slot } = this;
+  /** Leaves the slot of a key that is as if never used. */
+  release(): void {
     this.slot = -1;
-    if (slot >= 0) this.#limiter.run(({ release }, index, generation) => release(index, generation, slot));
-  }
-
-  #checkDisposed(): void {
-    if (this.#isDisposed) throw new TollgateError("disposed", "this ledger was disposed of; make a new one");
   }
 
   /** Returns the error for a status below 0. */
-  error(code: number, operation: string, cost?: unknown, call?: unknown): TollgateError {
+  error(code: number, operation: string, cost?: unknown, _call?: unknown): TollgateError {
     if (code <= status.uncountable && code > status.at)
       return uncountable(this.read, status.uncountable - code, operation);
-    if (code === status.mismatch) return mismatch(this.read, new ReadPolicies(call));
-    if (code <= status.at) return rejected(new ReadPolicies(call), code, true);
     return code === status.invalidCost ? wrongAmount("cost", cost) : noRoom(code);
   }
 }
 
-const newSlots = (read: ReadPolicies): SlotLimiter => new SlotLimiter(read, readOptions({}), false, true);
+/** Returns slots for one key. */
+export const newSlots = (read: ReadPolicies): SlotLimiter =>
+  new SlotLimiter(read, readOptions({}), false, true);

@@ -77,7 +77,7 @@ export function step(
     const isGone = operation === "reset" && saved.state === null && state != null;
     return { ...result, ...saved, changed: saved.changed || isGone, afresh };
   } finally {
-    key.dispose();
+    key.limiter.free();
   }
 }
 

@@ -1,25 +1,27 @@
 import type { Policy } from "../types.ts";
-import { copiesOf } from "./policies.ts";
 
-/** Policies that were read: frozen copies of those given. */
+/** Policies that were read: copies of those given. */
 interface Read {
   readonly policies: readonly Policy[];
 }
 
-/** The most lists of policies that are known by their content, and of objects that are. */
+/** The most lists of policies that are known by their content, and the most objects that are. */
 const [mostLists, mostObjects] = [1_000, 64];
 
-/** How many lists that are not known come before other ones become known in their place. */
+/** How many policies of a list are read: one more than there may be. */
+const longestList = 33;
+
+/** How many lists that are not known come before others become known in the place of all. */
 const mostMissed = 16_000;
 
 /**
  * Reads policies once: those of an object that was read before and has the same fields, and those of another object with the
- * same fields. A server that has a policy for each customer passes one with every request.
+ * same fields. A server that has a policy for each customer passes the same ones with many requests.
  */
 export class KnownPolicies<Known extends Read> {
   readonly #read: (policies: unknown) => Known;
   // No WeakMap: it would cost every request whose policies are made anew.
-  readonly #byObject = new Map<object, Known>();
+  readonly #byObject = new Map<unknown, Known>();
   readonly #byContent = new Map<string, Known>();
   #missed = 0;
 
@@ -29,61 +31,43 @@ export class KnownPolicies<Known extends Read> {
 
   /** Returns policies as they were read. They have the fields that were checked, also if a getter changes them. */
   of(policies: unknown): Known {
-    if (typeof policies !== "object" || policies === null) return this.#read(policies);
-    let known = this.#byObject.get(policies);
-    if (known !== undefined && isSame(policies, known.policies)) return known;
-    const copies = copiesOf(policies);
-    const content = contentOf(copies);
-    known = content === undefined ? undefined : this.#byContent.get(content);
-    if (known === undefined) {
-      known = this.#read(copies);
-      if (content === undefined || !this.#keeps(content, known)) return known;
+    const seen = this.#byObject.get(policies);
+    const given = Array.isArray(policies) ? policies : [policies];
+    if (seen?.policies.length === given.length && seen.policies.every((own, at) => hasFields(given[at], own)))
+      return seen;
+    const copies = given.slice(0, longestList).map(copyOf);
+    const content = copies.map(contentOf).join(";");
+    const known = this.#byContent.get(content) ?? this.#read(copies);
+    if (this.#byContent.size < mostLists) this.#byContent.set(content, known);
+    else if (!this.#byContent.has(content)) {
+      if (++this.#missed % mostMissed === 0) this.#byContent.clear();
+      return known;
     }
-    if (this.#byObject.size >= mostObjects) this.#byObject.clear();
+    if (this.#byObject.size === mostObjects) this.#byObject.clear();
     this.#byObject.set(policies, known);
     return known;
   }
-
-  /** Keeps policies unless there are too many. */
-  #keeps(content: string, read: Known): boolean {
-    if (this.#byContent.size >= mostLists) {
-      if (++this.#missed < mostMissed) return false;
-      this.#missed = 0;
-      this.#byContent.clear();
-    }
-    this.#byContent.set(content, read);
-    return true;
-  }
 }
 
-/** Returns whether policies have the fields of copies. */
-function isSame(policies: object, copies: readonly Policy[]): boolean {
-  if (!Array.isArray(policies)) return copies.length === 1 && hasFields(policies, copies[0] as Policy);
+const copyOf = (policy: unknown): unknown =>
+  typeof policy === "object" && policy !== null && !Array.isArray(policy) ? { ...policy } : policy;
+
+/** Returns whether a policy has the fields of a copy. */
+function hasFields(policy: unknown, copy: Policy): boolean {
+  const names = Object.keys(copy) as (keyof Policy)[];
   return (
-    policies === copies ||
-    (policies.length === copies.length && copies.every((copy, at) => hasFields(policies[at], copy)))
+    Object.keys(policy ?? {}).length === names.length &&
+    names.every((name) => Object.is((policy as Policy)[name], copy[name]))
   );
 }
 
-function hasFields(policy: unknown, copy: object): boolean {
-  if (typeof policy !== "object" || policy === null) return false;
-  const names = Object.keys(copy);
-  if (Object.keys(policy).length !== names.length) return false;
-  for (const name of names) if (!Object.is(Reflect.get(policy, name), Reflect.get(copy, name))) return false;
-  return true;
-}
+/** Returns the fields of a policy as a text. No other valid policy has it, and only valid ones are known. */
+const contentOf = (policy: unknown): string =>
+  Object.entries(policy ?? {})
+    .map(([name, value]) =>
+      typeof value === "string" ? `${name}:${value.length}:${value}` : `${name}=${number(value)}`,
+    )
+    .join();
 
-/** Returns the fields of policies as a text; `undefined` if one has a value that no policy has. */
-function contentOf(copies: readonly unknown[]): string | undefined {
-  let text = "";
-  for (const copy of copies) {
-    if (typeof copy !== "object" || copy === null) return undefined;
-    text += ";";
-    for (const [name, value] of Object.entries(copy)) {
-      if (typeof value === "string") text += `${name}:${value.length}:${value},`;
-      else if (typeof value === "number" || value == null) text += `${name}=${value},`;
-      else return undefined;
-    }
-  }
-  return text;
-}
+const number = (value: unknown): string =>
+  typeof value === "number" ? `${value}` : value == null ? "" : typeof value;

@@ -14,7 +14,6 @@ import type { UndoableHit } from "../limiter/undo.ts";
 import { isRecord } from "../policy/costs.ts";
 import { endAt, readEnd } from "../policy/exceptions.ts";
 import { KnownPolicies } from "../policy/known-policies.ts";
-import { ReadPolicies } from "../policy/policies.ts";
 import { idText, parsedId } from "../reservation/reservation-id.ts";
 import { checkTime } from "../time.ts";
 import type { Costs, Decision, Policies, Policy, Settlement } from "../types.ts";
@@ -59,6 +58,8 @@ export class StoreLimiter extends LimiterElsewhere {
   readonly #prefix: string;
   readonly #exchange: Exchange;
   readonly #counters: Counters;
+  /** The policies of calls, each read once. */
+  readonly #calls = new KnownPolicies((policies) => ({ policies: this.#ledger.readPolicies(policies) }));
   #isDisposed = false;
 
   constructor(policies: Policies, options: StoreOptions) {
@@ -90,7 +91,7 @@ export class StoreLimiter extends LimiterElsewhere {
     policies: Policies | undefined,
   ): Promise<Decision> {
     const costs = copiedCosts(cost);
-    const call = copiedCall(policies);
+    const call = this.#call(policies);
     try {
       return await this.#work(key, (ledger, now) => ledger[kind](now, costs, call));
     } catch (error) {
@@ -106,7 +107,7 @@ export class StoreLimiter extends LimiterElsewhere {
       case "reserve": {
         const { decision, id, expiresAt } = (await this.#work(
           key,
-          working(copied(operation)),
+          working(this.#copied(operation)),
         )) as MadeReservation;
         return { decision, id: id && id + key, expiresAt };
       }
@@ -122,9 +123,20 @@ export class StoreLimiter extends LimiterElsewhere {
     return operation.name === "settle" ? this.#settle(id, operation.used) : this.#extend(id, operation.ttl);
   }
 
+  /** Copies an operation whose arguments are objects, each field read once. */
+  #copied(operation: Extract<KeyOperation, Costing>): KeyOperation {
+    const { cost, policies } = operation;
+    return { ...operation, cost: copiedCosts(cost), policies: this.#call(policies) };
+  }
+
+  /** Copies the policies of a call. */
+  #call(policies: Policies | undefined): Policies | undefined {
+    return policies === undefined ? undefined : this.#calls.of(policies).policies;
+  }
+
   async #hitUndoable(key: string, { cost, policies }: Costing): Promise<UndoableHit> {
     const costs = copiedCosts(cost);
-    const call = copiedCall(policies);
+    const call = this.#call(policies);
     const { decision, hit } = await this.#work(key, (ledger, now) => ledger.hitUndoable(now, costs, call));
     const undo = hit && (() => this.#work(key, (ledger, now) => ledger.undo(now, costs, hit)));
     return { decision, undo };
@@ -210,20 +222,6 @@ const working =
   (operation: KeyOperation): Work =>
   (ledger, now) =>
     ledger.perform(now, operation);
-
-/** Copies an operation whose arguments are objects, each field read once. */
-const copied = <Given extends Costing>(operation: Given): Given => ({
-  ...operation,
-  cost: copiedCosts(operation.cost),
-  policies: copiedCall(operation.policies),
-});
-
-/** The policies of calls, each read once. */
-const known = /* @__PURE__ */ new KnownPolicies(ReadPolicies.of);
-
-/** Copies the policies of a call, each field read once. */
-const copiedCall = (policies: Policies | undefined): Policies | undefined =>
-  policies === undefined ? undefined : known.of(policies).policies;
 
 /** Returns the key of a reservation, and its id in the ledger, which knows no key. */
 function splitId(text: string): [key: string, id: string] {
