@@ -18,7 +18,10 @@ export type SendForKey = (
 /** The operations whose results are one field, or an exception. */
 type Performed = Exclude<KeyOperation, { readonly policies: unknown }> | Excepting;
 
-/** Performs an operation in the Worker, and returns its result. */
+/**
+ * Performs an operation in the Worker, and returns its result.
+ * @internal
+ */
 export async function performed(operation: Performed, send: SendForKey): Promise<unknown> {
   const { name, ...fields } = operation;
   // NaN and infinity would become null in JSON, as if they were left out.

@@ -21,10 +21,16 @@ export interface SavedLedger {
   readonly changed: boolean;
 }
 
-/** The operations on one policy. */
+/**
+ * The operations on one policy.
+ * @internal
+ */
 export type Counting = "inc" | "set" | "get" | "expiresAt" | "ban" | "unban";
 
-/** What `Ledger` and `step` have in common: the states of one key, in a slot of their own. They are loaded once. */
+/**
+ * What `Ledger` and `step` have in common: the states of one key, in a slot of their own. They are loaded once.
+ * @internal
+ */
 export class LoadedKey {
   readonly read: ReadPolicies;
   names: ShapeNames;
@@ -140,6 +146,9 @@ export class LoadedKey {
   }
 }
 
-/** Returns slots for one key. */
+/**
+ * Returns slots for one key.
+ * @internal
+ */
 export const newSlots = (read: ReadPolicies): SlotLimiter =>
   new SlotLimiter(read, readOptions({}), false, true);
