@@ -90,6 +90,13 @@ class LedgerKey extends LoadedKey {
     return this.limiter;
   }
 
+  /** Follows the key to the slot that it took, or out of the one that was freed. */
+  override follow(): void {
+    const [taken = -1, count = 0, ...freed] = this.limiter.takeMoves();
+    if (freed.slice(0, count).includes(this.slot)) this.slot = -1;
+    if (taken >= 0) this.slot = taken;
+  }
+
   override release(): void {
     const { slot } = this;
     super.release();

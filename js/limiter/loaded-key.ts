@@ -126,11 +126,9 @@ export class LoadedKey {
     return limiter;
   }
 
-  /** Follows the key to the slot that it took, or out of the one that was freed. */
+  /** Follows the key to the slot that it took. */
   follow(): void {
-    const [taken = -1, count = 0, ...freed] = this.limiter.takeMoves();
-    if (freed.slice(0, count).includes(this.slot)) this.slot = -1;
-    if (taken >= 0) this.slot = taken;
+    this.slot = this.limiter.moves()[0] ?? -1;
   }
 
   /** Leaves the slot of a key that is as if never used. */

@@ -4,20 +4,15 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { RateLimiter } from "tollgate";
 import { rateLimit } from "tollgate/fetch";
+import { StoreLimiter } from "tollgate/store";
+import { memoryStore } from "tollgate/testing";
 
 const window = (limit, more) => ({ algorithm: "fix_window", limit, scale: "1m", ...more });
 
-/** Returns a function that resolves to the limit under which a request with these policies was decided. */
+/** Returns a function that resolves to the limit under which a hit with these policies was decided. */
 function limits() {
-  const limiter = new RateLimiter(window(100));
-  const options = { limiter, key: () => "all", policyFor: ({ policies }) => policies, onDecision() {} };
-  const seen = [];
-  options.onDecision = ({ limit }) => seen.push(limit);
-  const limited = rateLimit(options, () => new Response());
-  return async (policies) => {
-    await limited({ policies, headers: new Headers() });
-    return seen.at(-1);
-  };
+  const limiter = new StoreLimiter(window(100), { store: memoryStore() });
+  return async (policies) => (await limiter.hit("all", 0, policies)).limit;
 }
 
 test("an object that changes has its new numbers", async () => {
@@ -31,8 +26,8 @@ test("an object that changes has its new numbers", async () => {
   assert.equal(await limitOf(list), 7);
   list[0] = window(9);
   assert.equal(await limitOf(list), 9);
-  plan.name = "other";
-  assert.equal(await limitOf(plan), 7);
+  plan.scale = "2m";
+  await assert.rejects(limitOf(plan), { code: "policy_mismatch" });
 });
 
 test("objects with the same fields have the same numbers, others their own", async () => {
@@ -68,4 +63,23 @@ test("invalid policies are an error each time", async () => {
   assert.equal(await limitOf(window(5, { utcOffset: undefined })), 5);
   for (const wrong of [window(0), window("5"), window(5, { scale: {} }), [window(5), null]])
     for (let round = 0; round < 2; round++) await assert.rejects(limitOf(wrong), { name: "TollgateError" });
+});
+
+test("a guard decides by the policies of each request", async () => {
+  const seen = [];
+  const limited = rateLimit(
+    {
+      limiter: new RateLimiter(window(100)),
+      key: () => "all",
+      policyFor: ({ policies }) => policies,
+      onDecision: ({ limit }) => seen.push(limit),
+    },
+    () => new Response(),
+  );
+  const plan = window(5);
+  for (const policies of [plan, plan, window(6), window(5), [plan]])
+    await limited({ policies, headers: new Headers() });
+  plan.limit = 7;
+  await limited({ policies: plan, headers: new Headers() });
+  assert.deepEqual(seen, [5, 5, 6, 5, 5, 7]);
 });
