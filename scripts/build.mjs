@@ -131,9 +131,10 @@ async function buildBindings({ rust, wasmBindgen }) {
 
 /** Writes the constants and texts that TypeScript shares with Rust. */
 export async function generate() {
-  const file = inProject("js/wasm/generated.ts");
-  await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", file]);
-  await quiet("biome", bin("biome"), ["format", "--write", file]);
+  const folder = inProject("js/wasm");
+  await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", folder]);
+  const files = ["generated.ts", "operations.ts"].map((name) => join(folder, name));
+  await quiet("biome", bin("biome"), ["format", "--write", ...files]);
 }
 
 function saySize(file) {

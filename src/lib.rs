@@ -47,6 +47,8 @@ pub mod lease;
 #[deny(clippy::wildcard_enum_match_arm)]
 mod memory;
 mod number;
+#[doc(hidden)]
+pub mod operations;
 mod policy;
 #[doc(hidden)]
 #[deny(clippy::wildcard_enum_match_arm)]

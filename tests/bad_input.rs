@@ -576,8 +576,13 @@ fn a_log_that_is_too_long_to_store() {
 /// Numbers that no state of the algorithm has.
 fn garbage(algorithm: &str) -> Vec<Value> {
     let (huge, beyond) = (json!(MAX), json!(MAX + 1));
-    let common =
-        vec![json!([1]), json!([-1, 1]), json!([1_000, 1, 1, 1, 1, 1, 9_000]), json!([i64::MIN, 0]), json!([i64::MAX, 0])];
+    let common = vec![
+        json!([1]),
+        json!([-1, 1]),
+        json!([1_000, 1, 1, 1, 1, 1, 9_000]),
+        json!([i64::MIN, 0]),
+        json!([i64::MAX, 0]),
+    ];
     let own = match algorithm {
         "fix_window" => {
             vec![json!([1_001, 1]), json!([1_000, -1]), json!([beyond, 1]), json!([0, beyond]), json!([0, 0, 0])]

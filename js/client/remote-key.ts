@@ -1,8 +1,10 @@
-import { copiedOptions } from "../checks.ts";
-import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
+import { wrongAmount, wrongInc } from "../errors/error.ts";
+import type { Excepting, KeyOperation } from "../limiter/operation.ts";
+import { readReservations } from "../limiter/reset-options.ts";
 import { banLength } from "../policy/bans.ts";
 import { exceptionFields, type JsonException, keyException } from "../policy/exception-fields.ts";
 import type { Costs, Decision, Duration, Exception, ExceptionEnd, KeyException } from "../types.ts";
+import { resultFields } from "../wasm/operations.ts";
 
 /**
  * Sends an operation on one key, with its other fields, to the Worker.
@@ -12,6 +14,23 @@ export type SendForKey = (
   operation: string,
   fields: Readonly<Record<string, unknown>>,
 ) => Promise<Readonly<Record<string, unknown>>>;
+
+/** The operations whose results are one field, or an exception. */
+type Performed = Exclude<KeyOperation, { readonly policies: unknown }> | Excepting;
+
+/**
+ * Performs an operation in the Worker, and returns its result.
+ * @internal
+ */
+export async function performed(operation: Performed, send: SendForKey): Promise<unknown> {
+  const { name, ...fields } = operation;
+  // NaN and infinity would become null in JSON, as if they were left out.
+  if (name === "inc" && !Number.isFinite(operation.cost)) throw wrongInc(operation.cost);
+  if (name === "set" && !Number.isFinite(operation.count)) throw wrongAmount("count", operation.count);
+  if (name === "exceptions") return keyException((await send(name, {})) as unknown as JsonException);
+  const given = name === "except" ? exceptionFields(operation.exception, operation.end) : fields;
+  return (await send(name, { ...given }))[resultFields[name]];
+}
 
 /** The operations on one key in a Worker that an operator needs; `RemoteLimiter.ofRule` returns them. */
 export class RemoteKey {
@@ -30,58 +49,56 @@ export class RemoteKey {
   }
 
   /** Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. */
-  async inc(cost = 1, policy?: string): Promise<number> {
-    if (!Number.isFinite(cost)) throw wrongInc(cost);
-    return (await this.#send("inc", { cost, of: policy }))["count"] as number;
+  inc(cost = 1, policy?: string): Promise<number> {
+    return this.#perform({ name: "inc", cost, of: policy });
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  async set(count: number, policy?: string): Promise<number> {
-    // NaN and infinity would become null in JSON, as if the count were left out.
-    if (!Number.isFinite(count)) throw wrongAmount("count", count);
-    return (await this.#send("set", { count, of: policy }))["count"] as number;
+  set(count: number, policy?: string): Promise<number> {
+    return this.#perform({ name: "set", count, of: policy });
   }
 
   /** Returns the key's count. */
-  async get(policy?: string): Promise<number> {
-    return (await this.#send("get", { of: policy }))["count"] as number;
+  get(policy?: string): Promise<number> {
+    return this.#perform({ name: "get", of: policy });
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  async expiresAt(policy?: string): Promise<number> {
-    return (await this.#send("expires_at", { of: policy }))["expiresAt"] as number;
+  expiresAt(policy?: string): Promise<number> {
+    return this.#perform({ name: "expires_at", of: policy });
   }
 
   /** Denies every hit for so long, or changes the end of the ban that holds. Returns the end. */
   async ban(length: Duration, policy?: string): Promise<number> {
-    return (await this.#send("ban", { for: banLength(length), of: policy }))["until"] as number;
+    return this.#perform({ name: "ban", for: banLength(length), of: policy });
   }
 
   /** Lifts a ban and forgets past ones. Returns true if one held. */
-  async unban(policy?: string): Promise<boolean> {
-    return (await this.#send("unban", { of: policy }))["unbanned"] as boolean;
+  unban(policy?: string): Promise<boolean> {
+    return this.#perform({ name: "unban", of: policy });
   }
 
   /**
    * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
    * ends, or would have ended; 0 if there was none.
    */
-  async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    return (await this.#send("except", { ...exceptionFields(exception, end) }))["until"] as number;
+  except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    return this.#perform({ name: "except", exception, end });
   }
 
   /** Returns the exception of the key that is in force; null if there is none. */
-  async exceptions(): Promise<KeyException | null> {
-    return keyException((await this.#send("exceptions", {})) as unknown as JsonException);
+  exceptions(): Promise<KeyException | null> {
+    return this.#perform({ name: "exceptions" });
   }
 
   /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
   async reset(options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
-    const { reservations } = copiedOptions(options, ["reservations"]);
-    if (reservations !== undefined && typeof reservations !== "boolean")
-      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
-    return (await this.#send("reset", { reservations }))["reset"] as boolean;
+    return this.#perform({ name: "reset", reservations: readReservations(options) });
+  }
+
+  async #perform<Result>(operation: Performed): Promise<Result> {
+    return (await performed(operation, this.#send)) as Result;
   }
 }

@@ -4,28 +4,17 @@ import { errorDecision } from "../errors/error-decision.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { OnDecision } from "../events/messages.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
-import type { AsyncLimiter } from "../limiter/async-limiter.ts";
-import type { UndoableHit } from "../limiter/undo.ts";
+import { LimiterElsewhere } from "../limiter/limiter-elsewhere.ts";
+import type { Excepting, KeyOperation, ReservationOperation } from "../limiter/operation.ts";
 import { copiedCosts, copiedUse } from "../policy/copied-costs.ts";
 import { isRecord } from "../policy/costs.ts";
-import { milliseconds, ttlExpected } from "../policy/durations.ts";
-import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
-import type {
-  Costs,
-  Decision,
-  Duration,
-  Exception,
-  ExceptionEnd,
-  Extension,
-  KeyException,
-  Policies,
-  Settlement,
-} from "../types.ts";
+import { milliseconds } from "../policy/durations.ts";
+import type { Costs, Decision, Duration, Policies, Settlement } from "../types.ts";
 import { leaseTtl, leaseTtlText, reservationText } from "../wasm/generated.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
 import { LeasedHits } from "./leased-hits.ts";
-import { RemoteKey } from "./remote-key.ts";
+import { performed, RemoteKey } from "./remote-key.ts";
 
 /** Options of a limiter over a Worker. */
 export interface RemoteOptions {
@@ -103,19 +92,15 @@ export interface RemoteReserveOptions {
  * for (let count = 0; count < 20; count += 1) await limiter.hit("tenant:7");
  * ```
  */
-export class RemoteLimiter implements AsyncLimiter {
-  /** @internal */
-  readonly publisher: AsyncPublisher;
+export class RemoteLimiter extends LimiterElsewhere<RemoteReserveOptions> {
   readonly #options: RemoteOptions;
   #batches: Batches;
   #policy: string | readonly string[];
   #leasedHits: LeasedHits | undefined;
-  #onError: "allow" | "deny" | "throw";
 
   constructor(options: RemoteOptions) {
     checkNames(options, optionNames);
     checkFunctions(options, ["fetch", "onDecision"]);
-    this.#options = { ...options };
     const { url, token, policy, timeout = 2_000, onError = "throw" } = options;
     // The error does not show the value: it may be another secret.
     if (typeof token !== "string" || !/^[!-~]+$/.test(token))
@@ -130,11 +115,13 @@ export class RemoteLimiter implements AsyncLimiter {
     if (time === undefined || time >= 2 ** 31)
       throw invalidField("invalid_option", "timeout", timeout, "a duration of at most 2147483647 ms");
     const request = options.fetch ?? ((request: Request) => fetch(request));
-    this.#batches = new Batches(address(url), token, time, request);
-    this.publisher = new AsyncPublisher("remote", options.onDecision, this.#batches.outage);
-    this.#policy = policy;
-    this.#onError = onError;
     const ttl = readLeases(options.leases);
+    const decide = () => (onError === "throw" ? undefined : errorDecision(onError === "allow"));
+    const batches = new Batches(address(url), token, time, request);
+    super(new AsyncPublisher("remote", options.onDecision, batches.outage), { decide });
+    this.#options = { ...options };
+    this.#batches = batches;
+    this.#policy = policy;
     if (ttl !== undefined)
       this.#leasedHits = new LeasedHits(
         ttl,
@@ -164,150 +151,52 @@ export class RemoteLimiter implements AsyncLimiter {
     return made;
   }
 
-  /**
-   * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. Only
-   * hits with one number can use a lease.
-   */
-  async hit(key: string, cost: Costs = 1): Promise<Decision> {
-    const named = keyField(key);
-    if (!this.publisher.isHeard) return this.#decision("hit", named, cost);
-    const hit = () => this.#decision("hit", named, cost);
-    return this.publisher.awaited("hit", key, cost, hit, (decision) => decision);
-  }
-
-  /**
-   * Decides a hit of a decision over several keys.
-   * @internal
-   */
-  async hitUndoable(key: string, cost: Costs = 1): Promise<UndoableHit> {
-    const copy = copiedCosts(cost);
-    const named = keyField(key);
-    try {
-      const fields = { ...named, cost: copy, undoable: true };
-      const { decision, id } = await this.#send<JsonHit>("hit", fields);
-      const undo =
-        typeof id === "string" ? () => this.#send("undo", { ...named, cost: copy, id }) : undefined;
-      return { decision: decisionOf(decision), undo };
-    } catch (error) {
-      return { decision: this.#decideByOnError(error), undo: undefined };
-    }
-  }
-
-  /** Returns what a hit would return. Changes no state. */
-  async peek(key: string, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("peek", keyField(key), cost);
-  }
-
-  /**
-   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
-   * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute.
-   */
-  reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
-    const reserve = () => this.#reserve(key, cost, options);
-    if (!this.publisher.isHeard) return reserve();
-    return this.publisher.awaited("reserve", key, cost, reserve, ({ decision }) => decision);
-  }
-
-  async #reserve(key: string, cost: Costs, options: RemoteReserveOptions): Promise<AsyncReservation> {
-    const { ttl, policies } = copiedOptions(options, ["ttl", "policies"]);
+  /** @internal */
+  override async decide(
+    kind: "hit" | "peek",
+    key: string,
+    cost: Costs,
+    policies: undefined,
+  ): Promise<Decision> {
     if (policies !== undefined) throw unacceptedPolicies(policies);
-    if (ttl !== undefined) checkTtl(ttl);
-    const copy = copiedCosts(cost);
+    return this.#decide(kind, keyField(key), cost);
+  }
+
+  /** @internal */
+  override async perform(key: string, operation: KeyOperation | Excepting): Promise<unknown> {
     const named = keyField(key);
-    try {
-      const result = await this.#send<JsonReservation>("reserve", { ...named, cost: copy, ttl });
-      const { id, expiresAt } = result;
-      return new AsyncReservation(this.#settling, key, decisionOf(result.decision), id ?? "", expiresAt ?? 0);
-    } catch (error) {
-      return new AsyncReservation(this.#settling, key, this.#decideByOnError(error), "", 0);
+    switch (operation.name) {
+      case "hit": {
+        const { cost, id, decision } = await this.#sendCosts<JsonHit>(named, {
+          ...operation,
+          undoable: true,
+        });
+        const undo = typeof id === "string" ? () => this.#send("undo", { ...named, cost, id }) : undefined;
+        return { decision: decisionOf(decision), undo };
+      }
+      case "reserve": {
+        const { decision, id, expiresAt } = await this.#sendCosts<JsonReservation>(named, operation);
+        return { decision: decisionOf(decision), id: id ?? "", expiresAt: expiresAt ?? 0 };
+      }
+      default:
+        return performed(operation, (name, fields) => this.#send(name, { ...named, ...fields }));
     }
   }
 
-  /**
-   * Closes a reservation by its id and charges the used amount, by default all of it. Returns `"settled"`, `"expired"`
-   * (it had been charged in full) or `"closed"` (it had been settled).
-   */
-  async settle(id: string, used?: Costs): Promise<Settlement> {
-    const copy = used === undefined ? undefined : copiedUse(used);
-    return (await this.#sendById("settle", id, { used: copy })).settlement as Settlement;
+  /** @internal */
+  override async close(id: string, operation: ReservationOperation): Promise<Settlement | number> {
+    const { name, ...fields } = operation;
+    if (typeof id !== "string" || id.length > maxIdLength)
+      throw invalidField("invalid_reservation", "id", id, reservationText);
+    const { used } = fields as { readonly used?: Costs };
+    const item = used === undefined ? fields : { used: copiedUse(used) };
+    const { settlement, expiresAt } = await this.#send<JsonSettlement>(name, { id, ...item });
+    return name === "extend" && expiresAt !== undefined ? expiresAt : settlement;
   }
 
-  /** Closes a reservation by its id without a charge. */
-  async cancel(id: string): Promise<Settlement> {
-    return (await this.#sendById("cancel", id, {})).settlement as Settlement;
-  }
-
-  /** Moves the end of a reservation, by its id, to `ttl` from now. */
-  async extend(id: string, ttl: Duration): Promise<Extension> {
-    checkTtl(ttl);
-    return (await this.#sendById("extend", id, { ttl })).settlement as Extension;
-  }
-
-  /**
-   * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
-   * policies, `policy` is the name of the one to charge.
-   */
-  async inc(key: string, cost = 1, policy?: string): Promise<number> {
-    return this.#at(keyField(key)).inc(cost, policy);
-  }
-
-  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  async set(key: string, count: number, policy?: string): Promise<number> {
-    return this.#at(keyField(key)).set(count, policy);
-  }
-
-  /** Returns the key's count. */
-  async get(key: string, policy?: string): Promise<number> {
-    return this.#at(keyField(key)).get(policy);
-  }
-
-  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  async expiresAt(key: string, policy?: string): Promise<number> {
-    return this.#at(keyField(key)).expiresAt(policy);
-  }
-
-  /**
-   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
-   * since the epoch. Among several bans, `policy` is the name of one.
-   */
-  async ban(key: string, length: Duration, policy?: string): Promise<number> {
-    return this.#at(keyField(key)).ban(length, policy);
-  }
-
-  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
-  async unban(key: string, policy?: string): Promise<boolean> {
-    return this.#at(keyField(key)).unban(policy);
-  }
-
-  /**
-   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
-   * ends, or would have ended; 0 if there was none.
-   *
-   * @example
-   * ```ts
-   * import { RemoteLimiter } from "tollgate/client";
-   *
-   * const [url, token] = ["https://limits.example.com/_tollgate", process.env.TOLLGATE_TOKEN ?? ""];
-   * const limiter = new RemoteLimiter({ url, token, policy: "api" });
-   * await limiter.except("customer:42", { api: { limit: 1_000 } }, { for: "7d" });
-   * ```
-   */
-  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
-  except(key: string, exception: null): Promise<number>;
-  async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    return this.#at(keyField(key)).except(exception, end);
-  }
-
-  /** Returns the exception of the key that is in force; null if there is none. */
-  async exceptions(key: string): Promise<KeyException | null> {
-    return this.#at(keyField(key)).exceptions();
-  }
-
-  /**
-   * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
-   */
-  async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
-    return this.#at(keyField(key)).reset(options);
+  /** @internal */
+  override isFailure(error: unknown): boolean {
+    return error instanceof TollgateError && error.code === "unanswered";
   }
 
   /**
@@ -315,59 +204,38 @@ export class RemoteLimiter implements AsyncLimiter {
    * that no key that comes from a request can name the key of a rule.
    */
   ofRule(parts: RuleParts): RemoteKey {
-    return this.#at({ parts: copiedParts(parts) });
-  }
-
-  #at(named: KeyField): RemoteKey {
+    const named = { parts: copiedParts(parts) };
     return new RemoteKey(
       (operation, fields) => this.#send(operation, { ...named, ...fields }),
-      (cost) => this.#decision("peek", named, cost),
+      (cost) => this.#decide("peek", named, cost),
     );
   }
 
-  async #decision(operation: "hit" | "peek", named: KeyField, cost: Costs): Promise<Decision> {
+  async #decide(kind: "hit" | "peek", named: KeyField, cost: Costs): Promise<Decision> {
     const copy = copiedCosts(cost);
+    const key = "key" in named ? named.key : "";
     try {
-      const leased =
-        operation === "hit" && "key" in named ? this.#leasedHits?.hit(named.key, copy) : undefined;
-      return await (leased ?? this.#send(operation, { ...named, cost: copy }).then(decisionOf));
+      const leased = kind === "hit" ? this.#leasedHits?.hit(key, copy) : undefined;
+      return await (leased ?? this.#send(kind, { ...named, cost: copy }).then(decisionOf));
     } catch (error) {
-      return this.#decideByOnError(error);
+      return this.decideWithout(kind, key, copy, error);
     }
   }
 
-  /** Returns the decision by `onError` for a request without a response. Throws the error otherwise. */
-  #decideByOnError(error: unknown): Decision {
-    const isUnanswered = error instanceof TollgateError && error.code === "unanswered";
-    if (this.#onError === "throw" || !isUnanswered) throw error;
-    return this.publisher.without(errorDecision(this.#onError === "allow"), error);
+  /** Sends an operation with costs. Returns them with the result. */
+  async #sendCosts<Result>(
+    named: KeyField,
+    { name, policies, ...fields }: Extract<KeyOperation, { policies: unknown }> & { undoable?: boolean },
+  ): Promise<Result & { readonly cost: Costs }> {
+    if (policies !== undefined) throw unacceptedPolicies(policies);
+    const cost = copiedCosts(fields.cost);
+    return { ...(await this.#send<Result>(name, { ...named, ...fields, cost })), cost };
   }
 
-  /** The methods for reservations. */
-  readonly #settling: AsyncSettling = {
-    settle: (id, used) => this.settle(id, used),
-    extendUntil: async (id, ttl) => {
-      checkTtl(ttl);
-      const { settlement, expiresAt } = await this.#sendById("extend", id, { ttl });
-      return expiresAt ?? (settlement as "expired" | "closed");
-    },
-  };
-
-  /** Sends an operation on a reservation. */
-  async #sendById(
-    operation: string,
-    id: string,
-    fields: Readonly<Record<string, unknown>>,
-  ): Promise<{ settlement: Settlement | Extension; expiresAt?: number }> {
-    if (typeof id !== "string" || id.length > maxIdLength)
-      throw invalidField("invalid_reservation", "id", id, reservationText);
-    return (await this.#batches.add(operation, { policy: this.#policy, id, ...fields })) as never;
-  }
-
-  /** Sends an operation on a key. */
+  /** Sends an operation. */
   async #send<Result = unknown>(
     operation: string,
-    fields: KeyField & { readonly [name: string]: unknown },
+    fields: Readonly<Record<string, unknown>>,
   ): Promise<Result> {
     return (await this.#batches.add(operation, { policy: this.#policy, ...fields })) as Result;
   }
@@ -399,12 +267,14 @@ interface JsonReservation {
   readonly expiresAt: number | null;
 }
 
+/** A closed or extended reservation in JSON. */
+interface JsonSettlement {
+  readonly settlement: Settlement;
+  readonly expiresAt?: number;
+}
+
 /** The longest id: a key of 1024 characters and the part before it. */
 const maxIdLength = 1024 + 64;
-
-function checkTtl(ttl: unknown): void {
-  if (milliseconds(ttl) === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
-}
 
 const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases", "onDecision"];
 

@@ -39,13 +39,27 @@ export class Plans {
     if (limiter.policies === undefined) this.#checkNumbers(own);
   }
 
-  /** Returns the source of a plan. */
-  source(plan: ReadPolicies): Source {
-    const limiter = this.#limiterOf(plan);
+  /** Returns a function that returns the source of a plan: it changes while there are other limiters. */
+  sourceOf(plan: ReadPolicies): () => Source {
+    const shapes = shapesOf(plan);
+    let limiter: GuardLimiter | undefined;
+    let [own, following]: Source[] = [];
+    return () => {
+      if (limiter === undefined || this.#byShapes.get(shapes) !== limiter) {
+        const found = this.#limiterOf(plan, shapes);
+        [own, following] = [this.#sourceOver(found, plan), undefined];
+        limiter = found;
+      }
+      if (!isInMemory(limiter) || this.#byShapes.size === 1) return own as Source;
+      following ??= this.#following(own as Source, limiter, plan);
+      return following;
+    };
+  }
+
+  #sourceOver(limiter: GuardLimiter, plan: ReadPolicies): Source {
     const isElsewhere = limiter.policies === undefined;
     if (isElsewhere) this.#checkNumbers(plan);
-    const source = sourceOf(limiter, plan.policies, isElsewhere ? undefined : plan);
-    return isInMemory(limiter) && this.#byShapes.size > 1 ? this.#following(source, limiter, plan) : source;
+    return sourceOf(limiter, plan.policies, isElsewhere ? undefined : plan);
   }
 
   /** Throws if a name has two policies, where the name alone chooses the numbers, which are elsewhere. */
@@ -62,8 +76,7 @@ export class Plans {
     }
   }
 
-  #limiterOf(plan: ReadPolicies): GuardLimiter {
-    const shapes = shapesOf(plan);
+  #limiterOf(plan: ReadPolicies, shapes: string): GuardLimiter {
     let limiter = this.#byShapes.get(shapes);
     if (limiter === undefined) {
       if (this.#byShapes.size > this.#sweepAt) this.#sweep();

@@ -1,7 +1,8 @@
 import { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
+import { KnownPolicies } from "../policy/known-policies.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
-import type { Policies } from "../types.ts";
+import type { Policies, Policy } from "../types.ts";
 import { isBinding, sourceOfBinding } from "./binding.ts";
 import { misplacedOption, wrongOption } from "./errors.ts";
 import { Plans } from "./plans.ts";
@@ -59,28 +60,40 @@ const limiterExpected =
 /** The sources over one limiter: its own, and one for each plan. */
 class BySource {
   readonly #own: Source | undefined;
-  readonly #planned: (read: ReadPolicies) => Source;
+  /** The policies of requests, each read once, with functions that return their sources. */
+  readonly #known: KnownPolicies<{ readonly policies: readonly Policy[]; readonly source: () => Source }>;
 
   constructor(limiter: AnyLimiter | undefined, policy: ReadPolicies | undefined, hasPlans: boolean) {
     if (hasPlans && limiter !== undefined) checkTakesPlans(limiter);
     if (limiter !== undefined && (isNamespace(limiter) || isBinding(limiter))) {
-      this.#planned = (read) =>
+      const sourceOver = (read: ReadPolicies) =>
         isNamespace(limiter) ? sourceOfObjects(limiter, read.policies) : sourceOfBinding(limiter, read);
-      this.#own = policy && this.#planned(policy);
+      this.#known = knownBy((read) => {
+        const source = sourceOver(read);
+        return () => source;
+      });
+      this.#own = policy && sourceOver(policy);
       return;
     }
     const own = limiter?.policies === undefined ? policy : RateLimiter.read(limiter.policies);
     this.#own = own && sourceOf(limiter as GuardLimiter, own.policies);
     const plans = new Plans(limiter, own);
-    this.#planned = (read) => plans.source(read);
+    this.#known = knownBy((read) => plans.sourceOf(read));
   }
 
   of(policies: Policies | undefined): Source {
-    if (policies !== undefined) return this.#planned(RateLimiter.read(policies));
+    if (policies !== undefined) return this.#known.of(policies).source();
     if (this.#own === undefined) throw noPolicy();
     return this.#own;
   }
 }
+
+/** Returns the policies of requests, with a source for each by `sourceOf`. */
+const knownBy = (sourceOf: (read: ReadPolicies) => () => Source) =>
+  new KnownPolicies((policies) => {
+    const read = RateLimiter.read(policies as Policies);
+    return { policies: read.policies, source: sourceOf(read) };
+  });
 
 /** Throws if the limiter has its policies elsewhere and takes no others by their names. */
 function checkTakesPlans(limiter: AnyLimiter): void {

@@ -1,5 +1,16 @@
 import type { AsyncReservation } from "../reservation/async-reservation.ts";
-import type { Costs, Decision, Duration, Extension, Policies, ReserveOptions, Settlement } from "../types.ts";
+import type {
+  Costs,
+  Decision,
+  Duration,
+  Exception,
+  ExceptionEnd,
+  Extension,
+  KeyException,
+  Policies,
+  ReserveOptions,
+  Settlement,
+} from "../types.ts";
 
 /**
  * The methods that every limiter with keys outside the process has: `RedisLimiter`, `StoreLimiter` and `RemoteLimiter`.
@@ -30,6 +41,12 @@ export interface AsyncLimiter {
   ban(key: string, length: Duration, policy?: string): Promise<number>;
   /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
   unban(key: string, policy?: string): Promise<boolean>;
+  /** Gives the key other numbers until a time, or allows or denies everything. Returns the end. */
+  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
+  /** Lifts the exception of a key. Returns when it would have ended; 0 if there was none. */
+  except(key: string, exception: null): Promise<number>;
+  /** Returns the exception of a key that is in force; `null` if it has none. */
+  exceptions(key: string): Promise<KeyException | null>;
   /** Removes the key's states, and returns true if there were any. */
   reset(key: string, options?: { readonly reservations?: boolean | undefined }): Promise<boolean>;
 }

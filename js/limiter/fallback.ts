@@ -2,7 +2,6 @@ import { errorDecision } from "../errors/error-decision.ts";
 import { unpublished } from "../events/caller.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Duration, Extension, Policy, Settlement } from "../types.ts";
-import type { UndoableHit } from "./undo.ts";
 
 /** A limiter that decides while the store does not respond: `RateLimiter`, or anything with its `hit` and `peek`. */
 export interface FallbackLimiter {
@@ -38,8 +37,16 @@ export const onErrorValues = ["throw", "allow", "deny"] as const;
 /** The behaviour of a limiter while its store does not respond. */
 export type OnError = (typeof onErrorValues)[number];
 
-/** Decides by `fallback` or `onError` while a store does not respond. */
-export class Fallback {
+/** What decides while a store does not respond. */
+export interface Deciding {
+  /** Returns the decision of a hit or a peek; `undefined` if the error is to be thrown. */
+  decide(kind: "hit" | "peek", key: string, cost: Costs): Decision | Promise<Decision> | undefined;
+  /** Returns a reservation; `undefined` if it is to be decided as a hit. */
+  reserve?(key: string, cost: Costs, ttl: number | undefined): Promise<AsyncReservation | undefined>;
+}
+
+/** Decides by `fallback` or `onError`. */
+export class Fallback implements Deciding {
   readonly #onError: OnError;
   readonly #limiter: FallbackLimiter | undefined;
   /** The limit and the name of the first policy, for decisions by `onError`. */
@@ -48,8 +55,7 @@ export class Fallback {
   constructor(
     onError: OnError,
     limiter: FallbackLimiter | undefined,
-    policies: readonly Policy[],
-    names: readonly string[],
+    { policies, names }: { readonly policies: readonly Policy[]; readonly names: readonly string[] },
   ) {
     this.#onError = onError;
     this.#limiter = limiter;
@@ -68,33 +74,17 @@ export class Fallback {
     return this.#onError === "throw" ? undefined : this.#decisionByOnError();
   }
 
-  /**
-   * Returns a reservation of the fallback; without a fallback, one that needs no settlement. `undefined` if the error is to
-   * be thrown.
-   */
-  async reserve(key: string, cost: Costs, ttl: Duration | undefined): Promise<AsyncReservation | undefined> {
+  /** Returns a reservation of the fallback; `undefined` if that has none. */
+  async reserve(key: string, cost: Costs, ttl: number | undefined): Promise<AsyncReservation | undefined> {
     const limiter = this.#limiter as Partial<FallbackLimiter> | undefined;
-    const reserved = unpublished(() => limiter?.reserve?.(key, cost, { ttl }));
-    if (reserved === undefined) {
-      const decision = await this.decide("hit", key, cost);
-      return decision && new AsyncReservation(settlingBy(undefined), key, decision, "", 0);
-    }
-    const reservation = await reserved;
+    const reservation = await unpublished(() => limiter?.reserve?.(key, cost, { ttl }));
+    if (reservation === undefined) return undefined;
     const { decision, id, expiresAt } = reservation;
     return new AsyncReservation(settlingBy(reservation), key, decision, id, expiresAt);
   }
 
-  /** Returns a hit of the fallback that can be undone. `undefined` if the error is to be thrown. */
-  async hitUndoable(key: string, cost: Costs): Promise<UndoableHit | undefined> {
-    const reservation = await this.reserve(key, cost, undefined);
-    if (reservation === undefined) return undefined;
-    const { decision } = reservation;
-    return { decision, undo: () => reservation.cancel(), keep: () => reservation.settle() };
-  }
-
   #decisionByOnError(): Decision {
-    const [limit, policy] = this.#first;
-    return errorDecision(this.#onError === "allow", limit, policy);
+    return errorDecision(this.#onError === "allow", ...this.#first);
   }
 }
 
@@ -105,10 +95,10 @@ function limitOf(policy: Policy): number {
 }
 
 /** Returns the methods that settle a reservation of the fallback. */
-const settlingBy = (reservation: FallbackReservation | undefined): AsyncSettling => ({
-  settle: async (_id, used) => reservation?.settle(used) ?? "closed",
+const settlingBy = (reservation: FallbackReservation): AsyncSettling => ({
+  settle: async (_id, used) => reservation.settle(used),
   extendUntil: async (_id, ttl) => {
-    const extension = (await reservation?.extend(ttl)) ?? "closed";
-    return extension === "extended" ? (reservation?.expiresAt ?? 0) : extension;
+    const extension = await reservation.extend(ttl);
+    return extension === "extended" ? reservation.expiresAt : extension;
   },
 });

@@ -1,8 +1,9 @@
-import { copiedOptions } from "../checks.ts";
-import { invalidField, outOfMemory, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
-import { banLength, banPosition, uncountable } from "../policy/bans.ts";
+// No standard year has `Symbol.dispose`, and a project may have chosen a library without it.
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import { outOfMemory, TollgateError } from "../errors/error.ts";
+import { banLength } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
-import { ttlExpected } from "../policy/durations.ts";
 import {
   type ExceptionPart,
   endAt,
@@ -29,24 +30,17 @@ import type {
   Settlement,
   State,
 } from "../types.ts";
-import { namesIn } from "../wasm/decision-numbers.ts";
 import { hitKind, operation, settlements, status } from "../wasm/generated.ts";
-import { Results } from "../wasm/results.ts";
-import { rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
+import type { Exports } from "../wasm/instance.ts";
+import { rejected, type SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames, saved } from "../wasm/states.ts";
-import { readOptions, readReserveOptions, readTtl } from "./options.ts";
-import { hitSlot, type Reserved } from "./slot-hit.ts";
-import { loadStates, noRoom, readState, savedNumbers, stateOf } from "./stored-states.ts";
-
-/** The states of a key as they are to be stored. */
-export interface SavedLedger {
-  /** The state to store; `null` if the key is as if never used. */
-  readonly state: State | null;
-  /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
-  readonly expiresAt: number;
-  /** True if an operation changed the states since they were loaded. */
-  readonly changed: boolean;
-}
+import { LoadedKey, newSlots, type SavedLedger } from "./loaded-key.ts";
+import type { KeyOperation } from "./operation.ts";
+import { readReserveOptions } from "./options.ts";
+import { readReservations } from "./reset-options.ts";
+import type { Reserved } from "./slot-hit.ts";
+import { savedNumbers } from "./stored-states.ts";
+import { ttlOf } from "./ttl.ts";
 
 /**
  * What undoes a hit: 64 random bits in the first two numbers, when the hit was charged, and how much a bucket held beside it.
@@ -77,6 +71,65 @@ export interface LedgerReservation {
   readonly expiresAt: number;
 }
 
+/** The states of a key, which may be loaded again. */
+class LedgerKey extends LoadedKey {
+  #isDisposed = false;
+
+  override load(now: number, state: State | null): string[] {
+    checkTime(now);
+    this.#checkDisposed();
+    this.#clear();
+    return super.load(now, state);
+  }
+
+  override ready(now: number): SlotLimiter {
+    checkTime(now);
+    this.#checkDisposed();
+    if (this.limiter.instance.broken)
+      throw new TollgateError("state_lost", "the states of this ledger were lost in a trap; load them again");
+    return this.limiter;
+  }
+
+  /** Follows the key to the slot that it took, or out of the one that was freed. */
+  override follow(): void {
+    const [taken = -1, count = 0, ...freed] = this.limiter.takeMoves();
+    if (freed.slice(0, count).includes(this.slot)) this.slot = -1;
+    if (taken >= 0) this.slot = taken;
+  }
+
+  override release(): void {
+    const { slot } = this;
+    super.release();
+    if (slot >= 0) this.limiter.run(({ release }, index, generation) => release(index, generation, slot));
+  }
+
+  override error(code: number, operation: string, cost?: unknown, call?: unknown): TollgateError {
+    if (code === status.mismatch) return mismatch(this.read, new ReadPolicies(call));
+    const isOfCall = code <= status.at;
+    return isOfCall ? rejected(new ReadPolicies(call), code, true) : super.error(code, operation, cost);
+  }
+
+  dispose(): void {
+    if (!this.#isDisposed) this.limiter.free();
+    this.#isDisposed = true;
+  }
+
+  /** Removes the states. A limiter in a broken instance of the wasm is replaced. */
+  #clear(): void {
+    if (this.limiter.instance.broken) {
+      this.slot = -1;
+      this.limiter = newSlots(this.read);
+    }
+    this.release();
+    this.before = undefined;
+    this.names = new ShapeNames(this.read.names);
+  }
+
+  #checkDisposed(): void {
+    if (this.#isDisposed) throw new TollgateError("disposed", "this ledger was disposed of; make a new one");
+  }
+}
+
 /**
  * The states of one key under all policies, loaded from a stored state and saved to one: every operation, at a time that
  * the caller passes, and several of them between one load and one save. `StoreLimiter` of `tollgate/store` uses it over
@@ -102,22 +155,11 @@ export class Ledger {
   /** Copies of the policies it was made with. */
   readonly policies: readonly Policy[];
 
-  readonly #read: ReadPolicies;
-  readonly #results: Results;
-  #names: ShapeNames;
-  #limiter: SlotLimiter;
-  /** The slot of the key; -1 if it is as if never used. */
-  #slot = -1;
-  /** The states before the first operation that may have changed them, as a text. */
-  #before: string | undefined;
-  #isDisposed = false;
+  readonly #key: LedgerKey;
 
   constructor(policies: Policies) {
-    this.#read = new ReadPolicies(policies);
-    this.policies = this.#read.policies;
-    this.#results = new Results(this.#read.names);
-    this.#names = new ShapeNames(this.#read.names);
-    this.#limiter = newSlots(this.#read);
+    this.#key = new LedgerKey(policies);
+    this.policies = this.#key.read.policies;
   }
 
   /**
@@ -125,7 +167,7 @@ export class Ledger {
    * @internal
    */
   get names(): readonly string[] {
-    return this.#read.names;
+    return this.#key.read.names;
   }
 
   /**
@@ -134,25 +176,12 @@ export class Ledger {
    * @throws TollgateError `invalid_state` or `unsupported_version`; the states are then those of a key never used.
    */
   load(now: number, state: State | null): string[] {
-    checkTime(now);
-    this.#checkDisposed();
-    this.#clear();
-    this.#names = new ShapeNames(this.#read.names);
-    if (state == null) return [];
-    const read = readState(state, this.#names);
-    const afresh = loadStates(this.#limiter, read, now);
-    this.#follow();
-    return namesIn(afresh, this.#read.names);
+    return this.#key.load(now, state);
   }
 
   /** Returns the states as they are to be stored. */
   save(now: number): SavedLedger {
-    const [expiresAt, numbers] = savedNumbers(this.#ready(now), this.#slot, now);
-    return {
-      state: stateOf(numbers, this.#names, now),
-      expiresAt,
-      changed: this.#before !== undefined && this.#before !== `${numbers}`,
-    };
+    return this.#key.save(now);
   }
 
   /**
@@ -169,10 +198,11 @@ export class Ledger {
    */
   hitUndoable(now: number, cost: Costs = 1, policies?: Policies): LedgerHit {
     const decision = this.#decide(now, cost, policies, hitKind.hit);
-    const limiter = this.#limiter;
-    if (!decision.allowed || this.#slot < 0) return { decision, hit: undefined };
+    const { slot } = this.#key;
+    if (!decision.allowed || slot < 0) return { decision, hit: undefined };
+    const limiter = this.#key.ready(now);
     limiter.instance.writeCosts(this.#costs(cost));
-    const beside = limiter.run(({ undo }, index, generation) => undo(index, generation, this.#slot, now, 1));
+    const beside = limiter.run(({ undo }, index, generation) => undo(index, generation, slot, now, 1));
     const hit = Number.isNaN(beside) ? undefined : { bits: randomBits(), at: Math.floor(now), beside };
     return { decision, hit };
   }
@@ -182,19 +212,21 @@ export class Ledger {
    * @internal
    */
   undo(now: number, cost: Costs, { bits, at, beside }: HitId): number {
-    const limiter = this.#writable(now);
-    limiter.instance.writeCosts(this.#costs(cost));
-    limiter.instance.writeReservation(bits, beside, at);
-    const given = limiter.run(({ undo }, index, generation) => undo(index, generation, this.#slot, now, 0));
-    if (given < 0) throw this.#error(given, "undo", cost);
-    this.#follow();
-    return given;
+    const { instance } = this.#key.writable(now);
+    instance.writeCosts(this.#costs(cost));
+    instance.writeReservation(bits, beside, at);
+    return this.#change(
+      now,
+      "undo",
+      ({ undo }, index, generation, slot) => undo(index, generation, slot, now, 0),
+      cost,
+    );
   }
 
   /** Returns costs by position. */
   #costs(cost: Costs): readonly number[] {
-    const { names } = this.#read;
-    return typeof cost === "number" ? names.map(() => cost) : costsByPosition(cost, this.#read);
+    const { read } = this.#key;
+    return typeof cost === "number" ? read.names.map(() => cost) : costsByPosition(cost, read);
   }
 
   /** Returns what a hit would return. Changes no state. */
@@ -207,7 +239,7 @@ export class Ledger {
    * charged in full. At most 1,024 are open at a time.
    */
   reserve(now: number, cost: Costs = 1, options: ReserveOptions = {}): LedgerReservation {
-    const { ttl = this.#defaultTtl(), policies } = readReserveOptions(options);
+    const { ttl = this.#defaultTtl(now), policies } = readReserveOptions(options);
     const reserved = { bits: randomBits(), ttl, end: 0 };
     const decision = this.#decide(now, cost, policies, hitKind.reserve, reserved);
     if (!decision.allowed) return { decision, id: "", expiresAt: 0 };
@@ -219,36 +251,34 @@ export class Ledger {
   /** Closes a reservation and charges the used amount, by default all of it. */
   settle(now: number, id: string, used?: Costs): Settlement {
     const { bits, end, isByPolicy } = parsedId(id);
-    const costs = usedByPosition(used, this.#read, isByPolicy);
+    const costs = usedByPosition(used, this.#key.read, isByPolicy);
     return this.#close(now, bits, end, costs, 0) as Settlement;
   }
 
   /** Moves the end of a reservation to `ttl` from now. */
   extend(now: number, id: string, ttl: Duration): Extension {
     const { bits, end } = parsedId(id);
-    const time = readTtl(ttl);
-    if (time === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
-    return this.#close(now, bits, end, [], time) as Extension;
+    return this.#close(now, bits, end, [], ttlOf(ttl)) as Extension;
   }
 
   /** Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. */
   inc(now: number, cost = 1, policy?: string): number {
-    return this.#count(now, "inc", cost, policy);
+    return this.#key.number(now, "inc", cost, policy);
   }
 
   /** Sets the count, as if `count` had just been used, or the tokens. Returns the count. */
   set(now: number, count: number, policy?: string): number {
-    return this.#count(now, "set", count, policy);
+    return this.#key.number(now, "set", count, policy);
   }
 
   /** Returns the count. */
   get(now: number, policy?: string): number {
-    return this.#count(now, "get", 0, policy);
+    return this.#key.number(now, "get", 0, policy);
   }
 
   /** Returns when the state ends, in milliseconds since the epoch; 0 if there is none. */
   expiresAt(now: number, policy?: string): number {
-    return this.#count(now, "expiresAt", 0, policy);
+    return this.#key.number(now, "expiresAt", 0, policy);
   }
 
   /**
@@ -256,12 +286,12 @@ export class Ledger {
    * epoch.
    */
   ban(now: number, length: Duration, policy?: string): number {
-    return this.#count(now, "ban", banLength(length), policy, banPosition(this.#read, policy));
+    return this.#key.number(now, "ban", banLength(length), policy);
   }
 
   /** Lifts a ban and forgets past ones. Returns true if one held. */
   unban(now: number, policy?: string): boolean {
-    return this.#count(now, "unban", 0, policy, banPosition(this.#read, policy)) > 0;
+    return this.#key.number(now, "unban", 0, policy) > 0;
   }
 
   /**
@@ -272,7 +302,7 @@ export class Ledger {
   except(now: number, exception: null): number;
   except(now: number, exception: Exception | null, end?: ExceptionEnd): number {
     if (exception === null) return this.exceptUntil(now, [], 0);
-    const parts = readException(exception, this.#read);
+    const parts = readException(exception, this.#key.read);
     return this.exceptUntil(now, parts, endAt(readEnd(end), checkTime(now)));
   }
 
@@ -281,10 +311,10 @@ export class Ledger {
    * @internal
    */
   exceptUntil(now: number, parts: readonly ExceptionPart[], until: number): number {
-    const limiter = this.#writable(now);
-    const ends = limiter.except(this.#slot, flatParts(parts, this.#names, until, now), now);
-    this.#follow();
-    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends, true);
+    const key = this.#key;
+    const ends = key.writable(now).except(key.slot, flatParts(parts, key.names, until, now), now);
+    key.follow();
+    if (ends <= status.at) throw unfit(this.#key.read, parts, status.at - ends, true);
     if (ends < 0) throw outOfMemory();
     return ends;
   }
@@ -294,13 +324,22 @@ export class Ledger {
    * @internal
    */
   readException(exception: Exception): readonly ExceptionPart[] {
-    return readException(exception, this.#read);
+    return readException(exception, this.#key.read);
+  }
+
+  /**
+   * Reads the policies of a call, and returns their copies.
+   * @internal
+   */
+  readPolicies(policies: unknown): readonly Policy[] {
+    return ReadPolicies.of(policies).policies;
   }
 
   /** Returns the exception of the key; `null` if it has none. */
   exceptions(now: number): KeyException | null {
-    const [, numbers] = savedNumbers(this.#ready(now), this.#slot, now);
-    return keyException(saved(numbers), this.#names, now);
+    const key = this.#key;
+    const [, numbers] = savedNumbers(key.ready(now), key.slot, now);
+    return keyException(saved(numbers), key.names, now);
   }
 
   /**
@@ -308,25 +347,44 @@ export class Ledger {
    * exception stays.
    */
   reset(now: number, options: { readonly reservations?: boolean | undefined } = {}): boolean {
-    const { reservations = false } = copiedOptions(options, ["reservations"]);
-    if (typeof reservations !== "boolean")
-      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
-    const limiter = this.#writable(now);
-    const slot = this.#slot;
-    if (slot < 0) return false;
-    const left = limiter.run(({ reset }, index, generation) =>
-      reset(index, generation, slot, Number(reservations), now),
-    );
-    this.#follow();
-    if (left < 0) throw outOfMemory();
-    if (left === 0) this.#release();
-    return true;
+    return this.#key.reset(now, readReservations(options));
+  }
+
+  /**
+   * Performs an operation that is data.
+   * @internal
+   */
+  perform(now: number, operation: KeyOperation): unknown {
+    switch (operation.name) {
+      case "hit":
+        return this.hitUndoable(now, operation.cost, operation.policies);
+      case "reserve":
+        return this.reserve(now, operation.cost, { ttl: operation.ttl, policies: operation.policies });
+      case "inc":
+        return this.inc(now, operation.cost, operation.of);
+      case "set":
+        return this.set(now, operation.count, operation.of);
+      case "get":
+        return this.get(now, operation.of);
+      case "expires_at":
+        return this.expiresAt(now, operation.of);
+      case "ban":
+        return this.ban(now, operation.for, operation.of);
+      case "unban":
+        return this.unban(now, operation.of);
+      case "exceptions":
+        return this.exceptions(now);
+      case "reset":
+        return this.reset(now, { reservations: operation.reservations });
+      default:
+        // The compiler names an operation that is missing here.
+        throw operation satisfies never;
+    }
   }
 
   /** Frees the memory. That of a ledger that is not disposed of is freed with it, by the garbage collector. */
   [Symbol.dispose](): void {
-    if (!this.#isDisposed) this.#limiter.free();
-    this.#isDisposed = true;
+    this.#key.dispose();
   }
 
   #decide(
@@ -337,12 +395,8 @@ export class Ledger {
     reserved?: Reserved,
   ): Decision {
     const call = policies === undefined ? undefined : readCall(policies);
-    const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read);
-    const limiter = kind === hitKind.peek ? this.#ready(now) : this.#writable(now);
-    const code = hitSlot(limiter, this.#slot, cost, costs, call, now, kind, reserved);
-    this.#follow();
-    if (code < 0) throw this.#error(code, kind === hitKind.reserve ? "reserve" : "hit", cost, call?.copies);
-    return this.#results.decision(limiter.instance, code);
+    const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#key.read);
+    return this.#key.decide(now, kind, cost, costs, call, reserved);
   }
 
   /** Settles a reservation; with a `ttl` above 0, moves its end. */
@@ -353,94 +407,34 @@ export class Ledger {
     costs: readonly number[],
     ttl: number,
   ): Settlement | Extension {
-    const limiter = this.#writable(now);
-    limiter.instance.writeCosts(costs);
-    limiter.instance.writeReservation(bits, ttl, end);
-    const code = limiter.run(({ close_reservation: close }, index, generation) =>
-      close(index, generation, this.#slot, now, Number(ttl > 0)),
+    const { instance } = this.#key.writable(now);
+    instance.writeCosts(costs);
+    instance.writeReservation(bits, ttl, end);
+    const code = this.#change(now, "settle", ({ close_reservation: close }, index, generation, slot) =>
+      close(index, generation, slot, now, Number(ttl > 0)),
     );
-    this.#follow();
-    if (code < 0) throw this.#error(code, "settle");
     return settlements[code] as Settlement | Extension;
   }
 
-  #count(
+  /** Performs other work on the slot, follows the key, and returns a number. `name` is that of the operation. */
+  #change(
     now: number,
-    kind: "inc" | "set" | "get" | "expiresAt" | "ban" | "unban",
-    amount: number,
-    policy: string | undefined,
-    position: number = this.#read.position(policy),
+    name: string,
+    work: (exports: Exports, index: number, generation: number, slot: number) => number,
+    cost?: Costs,
   ): number {
-    const limiter = kind === "get" || kind === "expiresAt" ? this.#ready(now) : this.#writable(now);
-    const count = (kind: number, amount: number) =>
-      limiter.run(({ count }, index, generation) =>
-        count(index, generation, kind, this.#slot, amount, now, position),
-      );
-    const value = count(operation[kind], typeof amount === "number" ? amount : Number.NaN);
-    this.#follow();
-    if (value === status.invalidAmount)
-      throw kind === "set" ? wrongAmount("count", amount, count(operation.maxCount, 0)) : wrongInc(amount);
-    if (value < 0) throw this.#error(value, kind);
-    return value;
+    const key = this.#key;
+    const number = key
+      .writable(now)
+      .run((exports, index, generation) => work(exports, index, generation, key.slot));
+    key.follow();
+    if (number < 0) throw key.error(number, name, cost);
+    return number;
   }
 
-  #defaultTtl(): number {
-    return this.#limiter.run(({ count }, index, generation) =>
-      count(index, generation, operation.defaultTtl, -1, 0, 0, 0),
-    );
-  }
-
-  /** Returns the limiter for an operation that only reads. */
-  #ready(now: number): SlotLimiter {
-    checkTime(now);
-    this.#checkDisposed();
-    if (this.#limiter.instance.broken)
-      throw new TollgateError("state_lost", "the states of this ledger were lost in a trap; load them again");
-    return this.#limiter;
-  }
-
-  /** Returns the limiter for an operation that may change the states. */
-  #writable(now: number): SlotLimiter {
-    const limiter = this.#ready(now);
-    this.#before ??= `${savedNumbers(limiter, this.#slot, now)[1]}`;
-    return limiter;
-  }
-
-  /** Follows the key to the slot that it took, or out of the one that was freed. */
-  #follow(): void {
-    const [taken = -1, count = 0, ...freed] = this.#limiter.takeMoves();
-    if (freed.slice(0, count).includes(this.#slot)) this.#slot = -1;
-    if (taken >= 0) this.#slot = taken;
-  }
-
-  /** Removes the states. A limiter in a broken instance of the wasm is replaced. */
-  #clear(): void {
-    if (this.#limiter.instance.broken) {
-      this.#slot = -1;
-      this.#limiter = newSlots(this.#read);
-    }
-    this.#release();
-    this.#before = undefined;
-  }
-
-  #release(): void {
-    const slot = this.#slot;
-    this.#slot = -1;
-    if (slot >= 0) this.#limiter.run(({ release }, index, generation) => release(index, generation, slot));
-  }
-
-  #checkDisposed(): void {
-    if (this.#isDisposed) throw new TollgateError("disposed", "this ledger was disposed of; make a new one");
-  }
-
-  /** Returns the error for a status below 0. */
-  #error(code: number, operation: string, cost?: unknown, call?: unknown): TollgateError {
-    if (code <= status.uncountable && code > status.at)
-      return uncountable(this.#read, status.uncountable - code, operation);
-    if (code === status.mismatch) return mismatch(this.#read, new ReadPolicies(call));
-    if (code <= status.at) return rejected(new ReadPolicies(call), code, true);
-    return code === status.invalidCost ? wrongAmount("cost", cost) : noRoom(code);
+  #defaultTtl(now: number): number {
+    return this.#key
+      .ready(now)
+      .run(({ count }, index, generation) => count(index, generation, operation.defaultTtl, -1, 0, 0, 0));
   }
 }
-
-const newSlots = (read: ReadPolicies): SlotLimiter => new SlotLimiter(read, readOptions({}), false, true);

@@ -1,9 +1,8 @@
-import { checkIsObject, copiedOptions } from "../checks.ts";
-import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { checkIsObject } from "../checks.ts";
+import { type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { Publisher } from "../events/publisher.ts";
 import { banLength, banPosition } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
-import { ttlExpected } from "../policy/durations.ts";
 import { endAt, flatParts, keyException, readEnd, readException, unfit } from "../policy/exceptions.ts";
 import { mismatch, ReadPolicies, readCall, tooSlow } from "../policy/policies.ts";
 import { Reservation } from "../reservation/reservation.ts";
@@ -30,10 +29,12 @@ import { hitKind, operation, settlements, status, storedVersion } from "../wasm/
 import { Results } from "../wasm/results.ts";
 import { endOf, type SavedRow, saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
-import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { givenOptions, type ReadOptions, readOptions, readReserveOptions } from "./options.ts";
+import { readReservations } from "./reset-options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { storedKey } from "./stored-key.ts";
+import { ttlOf } from "./ttl.ts";
 
 /**
  * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys are removed a few at a
@@ -290,9 +291,7 @@ export class RateLimiter {
    * true. An exception stays.
    */
   reset(key: Key, options: { readonly reservations?: boolean | undefined } = {}): boolean {
-    const { reservations = false } = copiedOptions(options, ["reservations"]);
-    if (typeof reservations !== "boolean")
-      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
+    const reservations = readReservations(options);
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
@@ -481,8 +480,7 @@ export class RateLimiter {
 
   /** Moves the end of a reservation, and returns it. */
   #extendUntil(id: string, ttl: Duration): "expired" | "closed" | "evicted" | number {
-    const lasts = readTtl(ttl);
-    if (lasts === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
+    const lasts = ttlOf(ttl);
     let end = 0;
     const word = this.#close(
       id,

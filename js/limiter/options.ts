@@ -1,9 +1,10 @@
 import { checkFunctions, copiedOptions } from "../checks.ts";
 import { integer, invalidField } from "../errors/error.ts";
-import { durationExpected, isInteger, milliseconds, ttlExpected } from "../policy/durations.ts";
+import { durationExpected, isInteger, milliseconds } from "../policy/durations.ts";
 import { oneOf } from "../policy/policy.ts";
 import type { Options, ReserveOptions } from "../types.ts";
 import { schema } from "../wasm/generated.ts";
+import { ttlOf } from "./ttl.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean", "onDecision"];
 
@@ -56,20 +57,11 @@ export function givenOptions({
   return { clock, beforeClean, onDecision, maxKeys, onFull, cleanPeriod, keyOlderThan };
 }
 
-/** Parses the `ttl` of a reservation into milliseconds; `undefined` if invalid or too long. */
-export function readTtl(ttl: unknown): number | undefined {
-  const time = milliseconds(ttl);
-  return time !== undefined && time <= schema.maxTtl ? time : undefined;
-}
-
 /** Reads and validates the options of a reservation. Each is read once. */
 export function readReserveOptions(given: ReserveOptions): {
   readonly ttl: number | undefined;
   readonly policies: ReserveOptions["policies"];
 } {
-  const { ttl: written, policies } = copiedOptions(given, ["ttl", "policies"]);
-  const ttl = written === undefined ? undefined : readTtl(written);
-  if (written !== undefined && ttl === undefined)
-    throw invalidField("invalid_option", "ttl", written, ttlExpected());
-  return { ttl, policies };
+  const { ttl, policies } = copiedOptions(given, ["ttl", "policies"]);
+  return { ttl: ttl === undefined ? undefined : ttlOf(ttl), policies };
 }

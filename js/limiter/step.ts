@@ -1,14 +1,9 @@
-import { invalidField, outOfMemory, wrongAmount, wrongInc } from "../errors/error.ts";
-import { banLength, banPosition, uncountable } from "../policy/bans.ts";
-import { ReadPolicies } from "../policy/policies.ts";
+import { invalidField, wrongAmount } from "../errors/error.ts";
+import { banLength } from "../policy/bans.ts";
 import { isTime } from "../time.ts";
 import type { Decision, Policies, State } from "../types.ts";
-import { operation as counting, hitKind, status } from "../wasm/generated.ts";
-import { Results } from "../wasm/results.ts";
-import { SlotLimiter } from "../wasm/slot-limiter.ts";
-import { ShapeNames } from "../wasm/states.ts";
-import { readOptions } from "./options.ts";
-import { loadStates, noRoom, readState, savedNumbers, stateOf } from "./stored-states.ts";
+import { hitKind } from "../wasm/generated.ts";
+import { LoadedKey } from "./loaded-key.ts";
 
 /** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "ban" | "unban" | "reset";
@@ -73,77 +68,35 @@ export function step(
   if (!isTime(now)) throw invalidField("invalid_time", "now", now, "a time in milliseconds since the epoch");
   if (policy !== undefined && typeof policy !== "string")
     throw invalidField("unknown_policy", "policy", policy, "the name of a policy");
-  const own = new ReadPolicies(policies);
-  const names = new ShapeNames(own.names);
-  const before = state == null ? undefined : readState(state, names);
-  const limiter = new SlotLimiter(own, readOptions({}), false, true);
+  const key = new LoadedKey(policies);
   try {
-    const afresh = loadStates(limiter, before, now);
-    // Without what has ended: a read or a denied hit needs no write for that.
-    const loaded = `${savedNumbers(limiter, slotIn(limiter), now)[1]}`;
-    const result = operation === "reset" ? undefined : work(limiter, own, operation, amount, now, policy);
-    const isGone = result === undefined && !isLeftAfterReset(limiter, now);
-    const [expiresAt, after] = savedNumbers(limiter, isGone ? -1 : slotIn(limiter), now);
-    return {
-      ...result,
-      state: stateOf(after, names, now),
-      // A stored state that has ended is removed by a reset: it would come back if the clock stepped back.
-      changed: `${after}` !== loaded || (isGone && before !== undefined),
-      expiresAt,
-      afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
-    };
+    const afresh = key.load(now, state);
+    const result = performed(key, operation, amount, now, policy);
+    const saved = key.save(now);
+    // A stored state that has ended is removed by a reset: it would come back if the clock stepped back.
+    const isGone = operation === "reset" && saved.state === null && state != null;
+    return { ...result, ...saved, changed: saved.changed || isGone, afresh };
   } finally {
-    limiter.free();
+    key.limiter.free();
   }
 }
 
-/** Returns the only slot of a limiter; -1 if it has none. */
-const slotIn = (limiter: SlotLimiter): number => limiter.moves()[0] ?? -1;
-
-/** Resets the states. Returns true if something is left: open reservations, or states of other names. */
-function isLeftAfterReset(limiter: SlotLimiter, now: number): boolean {
-  const slot = slotIn(limiter);
-  if (slot < 0) return false;
-  const left = limiter.run(({ reset }, index, generation) => reset(index, generation, slot, 0, now));
-  if (left < 0) throw outOfMemory();
-  return left > 0;
-}
-
-/** Performs an operation other than `reset`. Returns the decision or the number. */
-function work(
-  limiter: SlotLimiter,
-  own: ReadPolicies,
-  operation: Exclude<Operation, "reset">,
+/** Performs an operation. Returns the decision or the number. */
+function performed(
+  key: LoadedKey,
+  operation: Operation,
   amount: number,
   now: number,
   policy: string | undefined,
 ): Pick<Step, "decision" | "value"> {
-  const slot = slotIn(limiter);
-  if (operation === "hit" || operation === "peek") {
-    const code = limiter.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, amount, now, 0, hitKind[operation]),
-    );
-    checkStatus(own, operation, code);
-    if (code < 0) throw wrongAmount("cost", amount);
-    return { decision: new Results(own.names).decision(limiter.instance, code) };
+  switch (operation) {
+    case "hit":
+    case "peek":
+      return { decision: key.decide(now, hitKind[operation], amount) };
+    case "reset":
+      key.reset(now, false);
+      return {};
+    default:
+      return { value: key.number(now, operation, operation === "ban" ? banLength(amount) : amount, policy) };
   }
-  const isBan = operation === "ban" || operation === "unban";
-  if (operation === "ban") banLength(amount);
-  const position = isBan ? banPosition(own, policy) : own.position(policy);
-  const count = (kind: number) =>
-    limiter.run(({ count }, index, generation) =>
-      count(index, generation, kind, slot, amount, now, position),
-    );
-  const value = count(counting[operation]);
-  checkStatus(own, operation, value);
-  if (value < 0)
-    throw operation === "set" ? wrongAmount("count", amount, count(counting.maxCount)) : wrongInc(amount);
-  return { value };
-}
-
-/** Throws if the status says that there is no memory, or that a policy counts reservations alone. */
-function checkStatus(own: ReadPolicies, operation: Operation, code: number): void {
-  if (code === status.outOfMemory || code === status.manyRows) throw noRoom(code);
-  if (code > status.uncountable || code <= status.at) return;
-  throw uncountable(own, status.uncountable - code, operation);
 }

@@ -2,6 +2,7 @@ import { invalidField, wrongAmount } from "../errors/error.ts";
 import { asReserved, costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { isInteger } from "../policy/durations.ts";
 import { exceptionOf, ofNoPolicy, readException } from "../policy/exceptions.ts";
+import { KnownPolicies } from "../policy/known-policies.ts";
 import { mismatch, ReadPolicies } from "../policy/policies.ts";
 import { parsedId } from "../reservation/reservation-id.ts";
 import type { Costs, Exception, KeyException, Policies } from "../types.ts";
@@ -12,6 +13,13 @@ import type { Replicas } from "./replicas.ts";
 export class OperationTexts {
   readonly #read: ReadPolicies;
   readonly #replicas: Replicas;
+  /** The policies of calls, each read once, and their texts. */
+  readonly #calls = new KnownPolicies((policies) => {
+    const read = ReadPolicies.of(policies);
+    const text = this.#replicas.callText(read.policies);
+    if (text === "") throw mismatch(this.#read, read);
+    return { policies: read.policies, text };
+  });
 
   constructor(read: ReadPolicies, replicas: Replicas) {
     this.#read = read;
@@ -28,10 +36,7 @@ export class OperationTexts {
   /** Returns the policies of a call; empty if it has none. Throws if they do not fit those of the limiter. */
   call(policies: Policies | undefined): string {
     if (policies === undefined) return "";
-    const read = ReadPolicies.of(policies);
-    const text = this.#replicas.callText(read.policies);
-    if (text === "") throw mismatch(this.#read, read);
-    return text;
+    return this.#calls.of(policies).text;
   }
 
   /** Returns the fields of an exception. Throws if a policy cannot take them. */

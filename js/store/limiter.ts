@@ -1,33 +1,19 @@
 import { invalidField, keyAccepts } from "../errors/error.ts";
-import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
 import { outageOf } from "../events/outage.ts";
-import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
 import { hitAllElsewhere } from "../limiter/hit-all-elsewhere.ts";
-import { Ledger, type LedgerHit, type LedgerReservation } from "../limiter/ledger.ts";
+import { Ledger } from "../limiter/ledger.ts";
+import { LimiterElsewhere, type MadeReservation } from "../limiter/limiter-elsewhere.ts";
+import type { Excepting, KeyOperation, ReservationOperation } from "../limiter/operation.ts";
 import { type AllHits, byOwnPolicies, type HitOf } from "../limiter/several-keys.ts";
 import type { UndoableHit } from "../limiter/undo.ts";
 import { isRecord } from "../policy/costs.ts";
-import { milliseconds } from "../policy/durations.ts";
 import { endAt, readEnd } from "../policy/exceptions.ts";
-import { copiesOf } from "../policy/policies.ts";
-import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
+import { KnownPolicies } from "../policy/known-policies.ts";
 import { idText, parsedId } from "../reservation/reservation-id.ts";
 import { checkTime } from "../time.ts";
-import type {
-  Costs,
-  Decision,
-  Duration,
-  Exception,
-  ExceptionEnd,
-  Extension,
-  KeyException,
-  Policies,
-  Policy,
-  ReserveOptions,
-  Settlement,
-} from "../types.ts";
+import type { Costs, Decision, Policies, Policy, Settlement } from "../types.ts";
 import { schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { disposed } from "./errors.ts";
@@ -59,39 +45,34 @@ import type { StoreOptions, StoreStats } from "./types.ts";
  * console.log([first.allowed, second.allowed]); // => [true, false]
  * ```
  */
-export class StoreLimiter implements AsyncLimiter {
+export class StoreLimiter extends LimiterElsewhere {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
-  /** @internal */
-  readonly publisher: AsyncPublisher;
 
   readonly #options: StoreOptions;
   readonly #ledger: Ledger;
   readonly #clock: () => number;
   readonly #prefix: string;
   readonly #exchange: Exchange;
-  readonly #fallback: Fallback;
-  readonly #counters: Counters = {
-    operations: 0,
-    gets: 0,
-    swaps: 0,
-    conflicts: 0,
-    failed: 0,
-    decidedWithout: 0,
-  };
+  readonly #counters: Counters;
+  /** The policies of calls, each read once. */
+  readonly #calls = new KnownPolicies((policies) => ({ policies: this.#ledger.readPolicies(policies) }));
   #isDisposed = false;
 
   constructor(policies: Policies, options: StoreOptions) {
     const read = readStoreOptions(options);
-    this.#options = read.copy;
-    this.#ledger = new Ledger(policies);
-    this.policies = this.#ledger.policies;
+    const ledger = new Ledger(policies);
+    const counters = { operations: 0, gets: 0, swaps: 0, conflicts: 0, failed: 0, decidedWithout: 0 };
     const outage = outageOf(read.store, "the store");
-    this.publisher = new AsyncPublisher("store", read.onDecision, outage);
+    const publisher = new AsyncPublisher("store", read.onDecision, outage);
+    super(publisher, new Fallback(read.onError, read.fallback, ledger), counters);
+    this.#options = read.copy;
+    this.#ledger = ledger;
+    this.policies = ledger.policies;
     this.#clock = read.clock;
     this.#prefix = read.prefix;
-    this.#exchange = new Exchange(read, this.#ledger, this.#counters, outage);
-    this.#fallback = new Fallback(read.onError, read.fallback, this.policies, this.#ledger.names);
+    this.#counters = counters;
+    this.#exchange = new Exchange(read, ledger, counters, outage);
   }
 
   /** Counters since the limiter was created. */
@@ -99,40 +80,84 @@ export class StoreLimiter implements AsyncLimiter {
     return { ...this.#counters };
   }
 
-  /**
-   * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name.
-   * A third argument has other numbers for this call only: the same algorithm and `scale`, another limit, capacity or
-   * rate.
-   */
-  hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
-    const decide = () => this.#decide("hit", key, cost, policies);
-    if (!this.publisher.isHeard) return decide();
-    return this.publisher.awaited("hit", key, cost, decide, (decision) => decision);
+  /** @internal */
+  override async decide(
+    kind: "hit" | "peek",
+    key: string,
+    cost: Costs,
+    policies: Policies | undefined,
+  ): Promise<Decision> {
+    const costs = copiedCosts(cost);
+    const call = this.#call(policies);
+    try {
+      return await this.#work(key, (ledger, now) => ledger[kind](now, costs, call));
+    } catch (error) {
+      return this.decideWithout(kind, key, costs, error);
+    }
   }
 
-  /**
-   * Decides a hit of a decision over several keys.
-   * @internal
-   */
-  async hitUndoable(
-    key: string,
-    cost: Costs = 1,
-    policies: Policies | undefined = undefined,
-  ): Promise<UndoableHit> {
-    const costs = copiedCosts(cost);
-    const call = copiedCall(policies);
-    try {
-      const work: Work<LedgerHit> = (ledger, now) => ledger.hitUndoable(now, costs, call);
-      const { decision, hit } = await this.#perform(key, work);
-      const undo = hit && (() => this.#perform(key, (ledger, now) => ledger.undo(now, costs, hit)));
-      return { decision, undo };
-    } catch (error) {
-      const made = isStoreError(error) ? await this.#fallback.hitUndoable(key, costs) : undefined;
-      if (made === undefined) throw error;
-      this.#counters.decidedWithout++;
-      this.publisher.without(made.decision, error);
-      return made;
+  /** @internal */
+  override async perform(key: string, operation: KeyOperation | Excepting): Promise<unknown> {
+    switch (operation.name) {
+      case "hit":
+        return this.#hitUndoable(key, operation);
+      case "reserve": {
+        const { decision, id, expiresAt } = (await this.#work(
+          key,
+          working(this.#copied(operation)),
+        )) as MadeReservation;
+        return { decision, id: id && id + key, expiresAt };
+      }
+      case "except":
+        return this.#except(key, operation);
+      default:
+        return this.#work(key, working(operation));
     }
+  }
+
+  /** @internal */
+  override close(id: string, operation: ReservationOperation): Promise<Settlement | number> {
+    return operation.name === "settle" ? this.#settle(id, operation.used) : this.#extend(id, operation.ttl);
+  }
+
+  /** Copies an operation whose arguments are objects, each field read once. */
+  #copied(operation: Extract<KeyOperation, Costing>): KeyOperation {
+    const { cost, policies } = operation;
+    return { ...operation, cost: copiedCosts(cost), policies: this.#call(policies) };
+  }
+
+  /** Copies the policies of a call. */
+  #call(policies: Policies | undefined): Policies | undefined {
+    return policies === undefined ? undefined : this.#calls.of(policies).policies;
+  }
+
+  async #hitUndoable(key: string, { cost, policies }: Costing): Promise<UndoableHit> {
+    const costs = copiedCosts(cost);
+    const call = this.#call(policies);
+    const { decision, hit } = await this.#work(key, (ledger, now) => ledger.hitUndoable(now, costs, call));
+    const undo = hit && (() => this.#work(key, (ledger, now) => ledger.undo(now, costs, hit)));
+    return { decision, undo };
+  }
+
+  async #settle(id: string, used: Costs | undefined): Promise<Settlement> {
+    const [key, inLedger] = splitId(id);
+    const costs = used === undefined ? undefined : copiedCosts(used);
+    return this.#work(key, (ledger, now) => ledger.settle(now, inLedger, costs));
+  }
+
+  async #extend(id: string, ttl: number): Promise<Settlement | number> {
+    const [key, inLedger] = splitId(id);
+    return this.#work(key, (ledger, now) => {
+      const extension = ledger.extend(now, inLedger, ttl);
+      return extension === "extended" ? Math.floor(now) + ttl : extension;
+    });
+  }
+
+  #except(key: string, { exception, end }: Excepting): Promise<number> {
+    if (exception === null) return this.#work(key, (ledger, now) => ledger.exceptUntil(now, [], 0));
+    const parts = this.#ledger.readException(exception);
+    const until = endAt(readEnd(end), checkTime(this.#clock()));
+    return this.#work(key, (ledger, now) => ledger.exceptUntil(now, parts, until));
   }
 
   /**
@@ -141,126 +166,6 @@ export class StoreLimiter implements AsyncLimiter {
    */
   hitAll(hits: readonly HitOf<StoreLimiter, string>[]): Promise<AllHits> {
     return hitAllElsewhere<StoreLimiter>(hits, byOwnPolicies);
-  }
-
-  /** Returns what a hit would return. Changes no state. */
-  peek(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
-    return this.#decide("peek", key, cost, policies);
-  }
-
-  /**
-   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
-   * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute. A key has at most
-   * 1,024 open reservations.
-   */
-  reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
-    const reserve = () => this.#reserve(key, cost, options);
-    if (!this.publisher.isHeard) return reserve();
-    return this.publisher.awaited("reserve", key, cost, reserve, ({ decision }) => decision);
-  }
-
-  async #reserve(key: string, cost: Costs, options: ReserveOptions): Promise<AsyncReservation> {
-    const costs = copiedCosts(cost);
-    const copy = copied(options);
-    const policies = copiedCall(copy?.policies);
-    try {
-      const work: Work<LedgerReservation> = (ledger, now) =>
-        ledger.reserve(now, costs, policies === undefined ? copy : { ...copy, policies });
-      const reserved = await this.#perform(key, work);
-      return this.#reservation(key, reserved);
-    } catch (error) {
-      const reservation = isStoreError(error)
-        ? await this.#fallback.reserve(key, costs, copy.ttl)
-        : undefined;
-      if (reservation === undefined) throw error;
-      this.#counters.decidedWithout++;
-      this.publisher.without(reservation.decision, error);
-      return reservation;
-    }
-  }
-
-  /**
-   * Closes a reservation by its id and charges the used amount, by default all of it. Returns `"settled"`, `"expired"`
-   * (it had been charged in full) or `"closed"` (it had been settled).
-   */
-  async settle(id: string, used?: Costs): Promise<Settlement> {
-    const [key, inLedger] = splitId(id);
-    const costs = used === undefined ? undefined : copiedCosts(used);
-    return this.#perform(key, (ledger, now) => ledger.settle(now, inLedger, costs));
-  }
-
-  /** Closes a reservation by its id without a charge. */
-  cancel(id: string): Promise<Settlement> {
-    return this.settle(id, 0);
-  }
-
-  /** Moves the end of a reservation, by its id, to `ttl` from now. */
-  async extend(id: string, ttl: Duration): Promise<Extension> {
-    const [extension] = await this.#extend(id, ttl);
-    return extension;
-  }
-
-  /**
-   * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
-   * policies, `policy` is the name of the one to charge.
-   */
-  inc(key: string, cost = 1, policy?: string): Promise<number> {
-    return this.#perform(key, (ledger, now) => ledger.inc(now, cost, policy));
-  }
-
-  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  set(key: string, count: number, policy?: string): Promise<number> {
-    return this.#perform(key, (ledger, now) => ledger.set(now, count, policy));
-  }
-
-  /** Returns the key's count. */
-  get(key: string, policy?: string): Promise<number> {
-    return this.#perform(key, (ledger, now) => ledger.get(now, policy));
-  }
-
-  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  expiresAt(key: string, policy?: string): Promise<number> {
-    return this.#perform(key, (ledger, now) => ledger.expiresAt(now, policy));
-  }
-
-  /**
-   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
-   * since the epoch. Among several bans, `policy` is the name of one.
-   */
-  ban(key: string, length: Duration, policy?: string): Promise<number> {
-    return this.#perform(key, (ledger, now) => ledger.ban(now, length, policy));
-  }
-
-  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
-  unban(key: string, policy?: string): Promise<boolean> {
-    return this.#perform(key, (ledger, now) => ledger.unban(now, policy));
-  }
-
-  /**
-   * Gives the key other numbers until a time, or allows or denies everything; `null` lifts that. It replaces the exception
-   * that the key has. Returns its end; with `null`, when it would have ended, or 0 if there was none.
-   */
-  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
-  except(key: string, exception: null): Promise<number>;
-  async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    if (exception === null) return this.#perform(key, (ledger, now) => ledger.exceptUntil(now, [], 0));
-    const parts = this.#ledger.readException(exception);
-    const until = endAt(readEnd(end), checkTime(this.#clock()));
-    return this.#perform(key, (ledger, now) => ledger.exceptUntil(now, parts, until));
-  }
-
-  /** Returns the exception of a key; `null` if it has none. */
-  exceptions(key: string): Promise<KeyException | null> {
-    return this.#perform(key, (ledger, now) => ledger.exceptions(now));
-  }
-
-  /**
-   * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
-   * An exception stays.
-   */
-  async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
-    const copy = copied(options);
-    return this.#perform(key, (ledger, now) => ledger.reset(now, copy));
   }
 
   /**
@@ -277,47 +182,8 @@ export class StoreLimiter implements AsyncLimiter {
     this.#ledger[Symbol.dispose]();
   }
 
-  /** The methods for reservations. */
-  readonly #settling: AsyncSettling = {
-    settle: (id, used) => this.settle(id, used),
-    extendUntil: async (id, ttl) => {
-      const [extension, end] = await this.#extend(id, ttl);
-      return extension === "extended" ? end : extension;
-    },
-  };
-
-  #reservation(key: string, { decision, id, expiresAt }: LedgerReservation): AsyncReservation {
-    return new AsyncReservation(this.#settling, key, decision, id && id + key, expiresAt);
-  }
-
-  async #extend(id: string, ttl: Duration): Promise<[extension: Extension, end: number]> {
-    const [key, inLedger] = splitId(id);
-    return this.#perform(key, (ledger, now) => [
-      ledger.extend(now, inLedger, ttl),
-      Math.floor(now) + (milliseconds(ttl) ?? 0),
-    ]);
-  }
-
-  async #decide(
-    kind: "hit" | "peek",
-    key: string,
-    cost: Costs,
-    policies: Policies | undefined,
-  ): Promise<Decision> {
-    const costs = copiedCosts(cost);
-    const call = copiedCall(policies);
-    try {
-      return await this.#perform(key, (ledger, now) => ledger[kind](now, costs, call));
-    } catch (error) {
-      const decision = isStoreError(error) ? await this.#fallback.decide(kind, key, costs) : undefined;
-      if (decision === undefined) throw error;
-      this.#counters.decidedWithout++;
-      return this.publisher.without(decision, error);
-    }
-  }
-
   /** Performs an operation on a key. */
-  async #perform<Result>(key: string, work: Work<Result>): Promise<Result> {
+  async #work<Result>(key: string, work: Work<Result>): Promise<Result> {
     if (this.#isDisposed) throw disposed();
     checkStoredKey(key);
     this.#check(work);
@@ -345,12 +211,14 @@ function checkStoredKey(key: unknown): asserts key is string {
 /** Copies costs, each read once: they are used again after a swap that failed. */
 const copiedCosts = (costs: Costs): Costs => (isRecord(costs) ? { ...costs } : costs);
 
-/** Copies options, each read once. A value that is not an object stays as it is, and is rejected later. */
-const copied = <Given>(options: Given): Given => (isRecord(options) ? { ...options } : options);
+/** An operation with costs, and the policies of the call. */
+type Costing = Extract<KeyOperation, { readonly policies: unknown }>;
 
-/** Copies the policies of a call, each field read once. */
-const copiedCall = (policies: Policies | undefined): Policies | undefined =>
-  policies === undefined ? undefined : (copiesOf(policies) as readonly Policy[]);
+/** Returns the work of an operation on the loaded states. */
+const working =
+  (operation: KeyOperation): Work =>
+  (ledger, now) =>
+    ledger.perform(now, operation);
 
 /** Returns the key of a reservation, and its id in the ledger, which knows no key. */
 function splitId(text: string): [key: string, id: string] {

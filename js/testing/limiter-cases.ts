@@ -58,6 +58,37 @@ export const limiterCases: readonly SettingCase[] = [
     },
   },
   {
+    name: "an exception that one process sets and another lifts",
+    async run(setting) {
+      const limiters = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h", name: "api" });
+      const [first, second] = limiters as [StoreLimiter, StoreLimiter];
+      const until = await first.except("key", { api: { limit: 3 } }, { for: "1d" });
+      checkIs(until, now + 86_400_000, "an exception ends when it is to end");
+      const hits = Array.from({ length: 5 }, (_, turn) => (limiters[turn % 2] as StoreLimiter).hit("key"));
+      const allowed = (await Promise.all(hits)).filter((decision) => decision.allowed);
+      checkIs(allowed.length, 3, "every process decides under the exception");
+      const { policies } = (await second.exceptions("key")) ?? {};
+      checkIs(policies?.["api"]?.limit, 3, "every process returns the exception");
+      checkIs(await second.except("key", null), until, "any process lifts it");
+      checkIs(await first.exceptions("key"), null, "an exception that was lifted is gone");
+      checkIs((await first.peek("key")).limit, 1, "the policy's own numbers apply again");
+    },
+  },
+  {
+    name: "a ban that one process sets and another lifts",
+    async run(setting) {
+      const policies = [
+        { algorithm: "fix_window", limit: 9, scale: "1h" },
+        { algorithm: "ban", after: 5, scale: "1h", for: "1h" },
+      ] as const;
+      const [first, second] = fleet(setting, policies) as [StoreLimiter, StoreLimiter];
+      checkIs(await first.ban("key", "1h"), now + 3_600_000, "a ban ends when it is to end");
+      checkIs((await second.hit("key")).reason, "banned", "every process sees the ban");
+      checkIs(await second.unban("key"), true, "any process lifts it");
+      checkIs((await first.hit("key")).allowed, true, "a ban that was lifted is gone");
+    },
+  },
+  {
     name: "reservations that one process makes and another settles",
     async run(setting) {
       const policies = [

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use worker::{Env, Headers, Method, ObjectNamespace, Request, RequestInit, Response};
 
 use crate::cloudflare::error::LimitsError;
-use crate::cloudflare::protocol::message::{Amount, Message, Question};
+use crate::cloudflare::protocol::message::{Amount, Amounts, Message, Question};
 use crate::cloudflare::protocol::wire;
 use crate::{
     Costs, Decision, Error, Exception, HitId, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value,
@@ -228,7 +228,8 @@ impl Limits {
     ///
     /// As for [`hit`](Self::hit), and if no policy has that name.
     pub async fn inc(&self, key: &str, cost: i64, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("inc", key, cost as f64, policy).await
+        let cost = Some(Amounts::All(Amount(cost as f64)));
+        self.number_of(key, policy, Question { cost, ..self.question("inc", None) }).await
     }
 
     /// Sets a key's count, as if `count` had just been used, or its tokens. Returns the count.
@@ -237,7 +238,8 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc), and if `count` is out of the policy's range.
     pub async fn set(&self, key: &str, count: u64, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("set", key, count as f64, policy).await
+        let count = Some(Amount(count as f64));
+        self.number_of(key, policy, Question { count, ..self.question("set", None) }).await
     }
 
     /// Returns a key's count.
@@ -246,7 +248,7 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc).
     pub async fn get(&self, key: &str, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("get", key, 0.0, policy).await
+        self.number_of(key, policy, self.question("get", None)).await
     }
 
     /// Returns when a key's state ends, in milliseconds since the epoch; 0 if it has none.
@@ -255,7 +257,7 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc).
     pub async fn expires_at(&self, key: &str, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("expires_at", key, 0.0, policy).await
+        self.number_of(key, policy, self.question("expires_at", None)).await
     }
 
     /// Denies every hit of a key for `length`, or changes the end of the ban that holds. Returns the end, in milliseconds
@@ -266,8 +268,8 @@ impl Limits {
     /// As for [`hit`](Self::hit), if no policy is a ban of that name, and if `length` is out of range.
     pub async fn ban(&self, key: &str, length: impl Into<Span>, policy: Option<&str>) -> Result<u64, LimitsError> {
         let length = crate::store::ledger::check_ban(length.into())?;
-        self.policies.ban_position(policy)?;
-        self.sent_number("ban", key, length as f64, policy).await
+        let length = Some(Value::Number(length as f64));
+        self.number_of_ban(key, policy, Question { length, ..self.question("ban", None) }).await
     }
 
     /// Lifts the ban of a key and forgets its past ones. Returns whether one held.
@@ -276,8 +278,7 @@ impl Limits {
     ///
     /// As for [`ban`](Self::ban).
     pub async fn unban(&self, key: &str, policy: Option<&str>) -> Result<bool, LimitsError> {
-        self.policies.ban_position(policy)?;
-        Ok(self.sent_number("unban", key, 0.0, policy).await? > 0)
+        Ok(self.number_of_ban(key, policy, self.question("unban", None)).await? > 0)
     }
 
     /// Gives a key other numbers, or allows or denies it, until a time in milliseconds since the epoch; without an
@@ -300,8 +301,7 @@ impl Limits {
     pub async fn except(&self, key: &str, exception: Option<&Exception>, until: u64) -> Result<u64, LimitsError> {
         let exception = exception.map(wire::raw_exception).transpose()?;
         let until = exception.as_ref().map(|_| Amount(until as f64));
-        self.send_exception(key, Question { until, exception: exception.as_deref(), ..self.question("except", None) })
-            .await
+        self.number(key, Question { until, exception: exception.as_deref(), ..self.question("except", None) }).await
     }
 
     /// The same for a time from now, by the clock of the key's object.
@@ -317,8 +317,7 @@ impl Limits {
     ) -> Result<u64, LimitsError> {
         let length = crate::store::ledger::check_ban(length.into())?;
         let (exception, length) = (wire::raw_exception(exception)?, Some(Value::Number(length as f64)));
-        self.send_exception(key, Question { length, exception: Some(&exception), ..self.question("except", None) })
-            .await
+        self.number(key, Question { length, exception: Some(&exception), ..self.question("except", None) }).await
     }
 
     /// Returns the exception of a key that is in force, with its end in milliseconds since the epoch; `None` if there is
@@ -402,28 +401,21 @@ impl Limits {
         }
     }
 
-    async fn number(&self, operation: &str, key: &str, amount: f64, policy: Option<&str>) -> Result<u64, LimitsError> {
+    /// Sends an operation on one of these policies, and returns its number.
+    async fn number_of(&self, key: &str, policy: Option<&str>, question: Question<'_>) -> Result<u64, LimitsError> {
         self.policies.position(policy)?;
-        self.sent_number(operation, key, amount, policy).await
+        self.number(key, Question { of: policy.map(Into::into), ..question }).await
     }
 
-    async fn sent_number(
-        &self,
-        operation: &str,
-        key: &str,
-        amount: f64,
-        policy: Option<&str>,
-    ) -> Result<u64, LimitsError> {
-        let (amount, policy) = (Amount(amount), policy.map(Into::into));
-        match self.send(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
-            Message::Number(number) => Ok(number),
-            _ => Err(unexpected()),
-        }
+    /// The same for an operation on a ban.
+    async fn number_of_ban(&self, key: &str, ban: Option<&str>, question: Question<'_>) -> Result<u64, LimitsError> {
+        self.policies.ban_position(ban)?;
+        self.number(key, Question { of: ban.map(Into::into), ..question }).await
     }
 
-    async fn send_exception(&self, key: &str, question: Question<'_>) -> Result<u64, LimitsError> {
+    async fn number(&self, key: &str, question: Question<'_>) -> Result<u64, LimitsError> {
         match self.send(key, question).await? {
-            Message::Number(end) => Ok(end),
+            Message::Number(number) => Ok(number),
             _ => Err(unexpected()),
         }
     }
@@ -443,22 +435,15 @@ impl Limits {
         ttl: Option<Value>,
     ) -> Result<Settlement, LimitsError> {
         let id = Some(reservation.id.to_string().into());
-        match self.send(&reservation.key, Question { id, ttl, ..self.question(operation, used) }).await? {
+        let used = used.map(Into::into);
+        match self.send(&reservation.key, Question { id, ttl, used, ..self.question(operation, None) }).await? {
             Message::Settled { settlement, .. } => Settlement::named(&settlement).ok_or_else(unexpected),
             _ => Err(unexpected()),
         }
     }
 
     fn question<'a>(&'a self, operation: &'a str, costs: Option<Costs<'a>>) -> Question<'a> {
-        let mut question = Question { credit: self.has_credit, ..Question::new(operation, &self.json) };
-        match costs {
-            Some(Costs::All(cost)) => question.amount = Some(Amount(cost as f64)),
-            Some(Costs::ByPolicy(list)) => {
-                question.amounts = Some(list.iter().map(|&(name, cost)| (name.into(), Amount(cost as f64))).collect());
-            }
-            None => {}
-        }
-        question
+        Question { credit: self.has_credit, cost: costs.map(Into::into), ..Question::new(operation, &self.json) }
     }
 
     async fn send(&self, key: &str, question: Question<'_>) -> Result<Message, LimitsError> {

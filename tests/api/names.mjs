@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isMain } from "../../scripts/lib/main.mjs";
 import { inProject, root } from "../../scripts/lib/paths.mjs";
+import { declaredLimiters } from "./declared.mjs";
 
 /** Returns the public names of the package in a folder, by entry, with the members of classes and interfaces. */
 export function packageNames(folder) {
@@ -22,16 +23,19 @@ const entryNames = (file) => [...declaredIn(file)].map(([name, kind]) => kind(na
 function declaredIn(file) {
   const text = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   const found = new Map();
-  for (const [, kind, name, rest] of text.matchAll(declaration))
-    found.set(name, described(kind, kind === "type" ? [] : members(rest ?? "")));
   const imported = [...text.matchAll(/^import \{([^}]*)\} from "(\..*)";/gm)];
   const sourceOf = (names) => imported.find(([, those]) => names.includes(those.trim()))?.[2];
+  for (const [, kind, name, base, rest] of text.matchAll(declaration)) {
+    const source = base && sourceOf([base]);
+    const inherited = source ? declaredIn(besideOf(file, source)).get(base).members : [];
+    const own = kind === "type" ? [] : members(rest ?? "");
+    found.set(name, described(kind, [...new Set([...own, ...inherited])]));
+  }
   for (const [, isType, names, source] of text.matchAll(
     /^export (type )?(\{[^}]*\}|\*)(?: from "(.*)")?;/gm,
   )) {
     const from = source ?? sourceOf(names);
-    const other =
-      from === undefined ? found : declaredIn(join(dirname(file), from.replace(/\.ts$/, ".d.ts")));
+    const other = from === undefined ? found : declaredIn(besideOf(file, from));
     if (names === "*") for (const [name, kind] of other) found.set(name, kind);
     for (const [, own, exported] of names.matchAll(/(?:type )?(\w+)(?: as (\w+))?/g)) {
       const kind = other.get(own);
@@ -43,11 +47,16 @@ function declaredIn(file) {
   return found;
 }
 
-const declaration =
-  /^export (?:declare )?(?:abstract )?(class|interface|function|const|type) (\w+)(?:.*\{((?:\n {4}.*|\n)*)\n\})?/gm;
+const besideOf = (file, source) => join(dirname(file), source.replace(/\.ts$/, ".d.ts"));
 
-const described = (kind, own) => (name) =>
-  own.length === 0 ? `${kind} ${name}` : `${kind} ${name}: ${own.join(", ")}`;
+const declaration =
+  /^export (?:declare )?(?:abstract )?(class|interface|function|const|type) (\w+)(?: extends (\w+))?(?:.*\{((?:\n {4}.*|\n)*)\n\})?/gm;
+
+const described = (kind, members) =>
+  Object.assign(
+    (name) => (members.length === 0 ? `${kind} ${name}` : `${kind} ${name}: ${members.join(", ")}`),
+    { members },
+  );
 
 /** Returns the names of members, without those of nested types. */
 const members = (body) => [
@@ -68,7 +77,11 @@ export function crateNames() {
 }
 
 /** The file that pins each listing, and how it is written. */
-const pins = { package: () => packageNames(root), crate: crateNames };
+const pins = {
+  package: () => packageNames(root),
+  limiters: () => declaredLimiters(root),
+  crate: crateNames,
+};
 
 const header = (name) => `# The public names of the ${name}. After a change on purpose, and its build:
 # node tests/api/names.mjs ${name} > tests/api/${name}.txt

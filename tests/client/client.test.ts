@@ -34,6 +34,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+it("rejects policies of a call, whose numbers are the Worker's", async () => {
+  const { limiter: remote, requests } = limiter();
+  const policies = { algorithm: "fix_window", limit: 1_000, scale: "1h" } as never;
+  for (const call of [
+    () => remote.hit("policies", 1, policies),
+    () => remote.peek("policies", 1, policies),
+    () => remote.reserve("policies", 1, { policies }),
+  ])
+    await expect(call()).rejects.toMatchObject({ code: "invalid_option" });
+  expect(requests).toEqual([]);
+});
+
 it("has the methods of RateLimiter", async () => {
   const { limiter: remote } = limiter();
   expect(await remote.hit("methods")).toMatchObject({ allowed: true, remaining: 2, policy: "api" });

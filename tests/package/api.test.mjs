@@ -1,16 +1,24 @@
-// Every entry of the packed package exports the names of tests/api/package.txt, in every kind of module.
+// Every entry of the packed package exports the names of tests/api/package.txt, in every kind of module, and declares the
+// members of limiters as tests/api/limiters.txt has them.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import test, { before } from "node:test";
+import { declaredLimiters } from "../api/declared.mjs";
 import { packageNames, pinned } from "../api/names.mjs";
 import { freshProject } from "./lib/project.mjs";
 
 let folder;
 before(async () => {
   folder = join(await freshProject("api", "tests/package/fixtures/empty"), "node_modules/tollgate");
+});
+
+test("an editor shows the pinned members of limiters, each with a description", () => {
+  const declared = declaredLimiters(folder);
+  assert.equal(declared, pinned("limiters"));
+  assert.doesNotMatch(declared, /undocumented/);
 });
 
 test("the types declare the pinned names", () => assert.equal(packageNames(folder), pinned("package")));

@@ -21,12 +21,15 @@ use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
 use crate::result_buffer::ResultBuffer;
 
+mod operations;
+
+pub use operations::operations_typescript;
+
 const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do not edit it.\n";
 
 /// Returns the text of `js/wasm/generated.ts`.
 pub fn typescript() -> String {
-    let mut text = String::from(HEAD);
-    let constants = [
+    let mut text = written(&[
         statuses(),
         verdicts(),
         reasons(),
@@ -43,10 +46,7 @@ pub fn typescript() -> String {
         exceptions(),
         exception_name(),
         stored_version(),
-    ];
-    for (about, name, value) in constants {
-        let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
-    }
+    ]);
     text.push_str(
         "\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.\n",
     );
@@ -58,6 +58,15 @@ pub fn typescript() -> String {
 
 /// A constant: its description, its name and its value.
 type Constant = (&'static str, &'static str, String);
+
+/// Returns a file of constants.
+fn written(constants: &[Constant]) -> String {
+    let mut text = String::from(HEAD);
+    for (about, name, value) in constants {
+        let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
+    }
+    text
+}
 
 fn stored_version() -> Constant {
     let about = "The version of snapshots and stored states.";

@@ -201,7 +201,7 @@ impl Gateway {
         policy: Option<String>,
     ) -> Result<Object, ThrownError> {
         let (key, amount) = (ItemKey::Own(key.into()), wire::amount_of(operation, amount)?);
-        Ok(described_item(&Item::new(&self.config, operation, &names, &key, amount, policy)?)?)
+        Ok(described_item(&Item::new(&self.config, items::schema(operation)?, &names, &key, amount, policy)?)?)
     }
 
     /// Returns the digest of a key for logs. Only the owner of the secret can compute it.

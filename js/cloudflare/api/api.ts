@@ -1,15 +1,15 @@
 import { forJson } from "../../http/json-decision.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
+import { type Operation, operations, resultFields } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { admit, preflight } from "../gateway/cors.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { askWatch, idIn, Unanswered, wrongId } from "../object/ask.ts";
 import { brokenKey } from "../object/checks.ts";
 import type { Answer, ErrorInfo } from "../object/decision.ts";
-import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { problem } from "../problem.ts";
-import { openapi, operationNames } from "./openapi.ts";
+import { openapi } from "./openapi.ts";
 import { closedTo } from "./token.ts";
 
 /** A hundred items fit in this, however long their keys, their ids and their lists of policies are. */
@@ -49,8 +49,8 @@ async function respond(
     return Response.json(openapi(isolate.prefix, more));
   }
   if (name === "watch" || name === "why") return watch(request, env, context, isolate, name);
-  if (!operationNames.includes(name))
-    return problem(404, "There is no such operation", { code, operations: operationNames });
+  if (!Object.hasOwn(operations, name))
+    return problem(404, "There is no such operation", { code, operations: Object.keys(operations) });
   if (request.method !== "POST")
     return problem(405, "Use POST with a JSON body", { code }, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env, isolate);
@@ -180,22 +180,15 @@ async function answerItem(
   }
 }
 
+/** The fields of results, by operation. */
+const fieldOf: { readonly [name in Operation]?: string } = resultFields;
+
 function shaped(operation: Operation, numbers: Numbers, names: readonly string[]): Record<string, unknown> {
-  switch (operation) {
-    case "hit":
-    case "peek":
-      return forJson(named(numbers, names));
-    case "expires_at":
-      return { expiresAt: Number(numbers) };
-    case "ban":
-      return { until: Number(numbers) };
-    case "unban":
-      return { unbanned: Number(numbers) > 0 };
-    case "reset":
-      return { reset: numbers === "1" };
-    default:
-      return { count: numberIn(numbers), ...exceptionAfter(numbers) };
-  }
+  const field = fieldOf[operation];
+  if (field === undefined) return forJson(named(numbers, names));
+  const { gives } = operations[operation];
+  if (gives === "flag") return { [field]: Number(numbers) > 0 };
+  return { [field]: numberIn(numbers), ...exceptionAfter(numbers) };
 }
 
 /** Returns the exception that follows a count, with its end. */

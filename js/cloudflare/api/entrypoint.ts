@@ -2,9 +2,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
-import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
-import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
 import type {
   Costs,
   Decision,
@@ -16,19 +14,12 @@ import type {
   Settlement,
 } from "../../types.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
+import { type Operation, operations } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Item, isolateOf } from "../gateway/isolate.ts";
 import { handle } from "../handler.ts";
 import { Unanswered } from "../object/ask.ts";
-import {
-  checkAmount,
-  checkId,
-  checkName,
-  checkReservations,
-  checkTtl,
-  keyField,
-  policyNames,
-} from "../object/checks.ts";
+import { checkAmount, checkId, checkName, checkTtl, keyField, policyNames } from "../object/checks.ts";
 import {
   type Answer,
   type ErrorInfo,
@@ -38,7 +29,6 @@ import {
   type UndoableHit,
   undoableHit,
 } from "../object/decision.ts";
-import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { type ResetOptions, RuleTarget } from "./rule-target.ts";
 
@@ -145,32 +135,32 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
 
   /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
   async inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
-    return this.#number("inc", policy, keyField(key), cost, of);
+    return this.#at(keyField(key)).inc(policy, cost, of);
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   async set(policy: PolicyName, key: string, count: number, of?: string): Promise<number> {
-    return this.#number("set", policy, keyField(key), count, of);
+    return this.#at(keyField(key)).set(policy, count, of);
   }
 
   /** Returns the key's count. */
   async get(policy: PolicyName, key: string, of?: string): Promise<number> {
-    return this.#number("get", policy, keyField(key), 0, of);
+    return this.#at(keyField(key)).get(policy, of);
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   async expiresAt(policy: PolicyName, key: string, of?: string): Promise<number> {
-    return this.#number("expires_at", policy, keyField(key), 0, of);
+    return this.#at(keyField(key)).expiresAt(policy, of);
   }
 
   /** Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end. `of` names a ban. */
   async ban(policy: PolicyName, key: string, length: Duration, of?: string): Promise<number> {
-    return this.#number("ban", policy, keyField(key), banLength(length), of);
+    return this.#at(keyField(key)).ban(policy, length, of);
   }
 
   /** Lifts the ban of the key and forgets its past ones. Returns whether one held. */
   async unban(policy: PolicyName, key: string, of?: string): Promise<boolean> {
-    return (await this.#number("unban", policy, keyField(key), 0, of)) > 0;
+    return this.#at(keyField(key)).unban(policy, of);
   }
 
   /**
@@ -188,17 +178,17 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     exception: Exception | null,
     end?: ExceptionEnd,
   ): Promise<number> {
-    return this.#except(policy, keyField(key), exception, end);
+    return this.#at(keyField(key)).except(policy, exception, end);
   }
 
   /** Returns the exception of the key that is in force; null if there is none. */
   async exceptions(policy: PolicyName, key: string): Promise<KeyException | null> {
-    return this.#exceptions(policy, keyField(key));
+    return this.#at(keyField(key)).exceptions(policy);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   async reset(policy: PolicyName, key: string, options: ResetOptions = {}): Promise<boolean> {
-    return this.#reset(policy, keyField(key), options);
+    return this.#at(keyField(key)).reset(policy, options);
   }
 
   /**
@@ -206,37 +196,16 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
    * comes from a request can name the key of a rule.
    */
   ofRule(parts: RuleParts): RuleTarget {
-    const field = { parts: copiedParts(parts) };
+    return this.#at({ parts: copiedParts(parts) });
+  }
+
+  /** Returns the operations on a key. */
+  #at(field: KeyField): RuleTarget {
     return new RuleTarget({
-      peek: (policy, cost) => this.#decision("peek", policy, field, cost),
+      decision: (operation, policy, cost) => this.#decision(operation, policy, field, cost),
       number: (operation, policy, amount, of) => this.#number(operation, policy, field, amount, of),
-      reset: (policy, options) => this.#reset(policy, field, options),
-      except: (policy, exception, end) => this.#except(policy, field, exception, end),
-      exceptions: (policy) => this.#exceptions(policy, field),
+      answer: (operation, policy, fields) => this.#callInJson(operation, policy, { ...field, ...fields }),
     });
-  }
-
-  async #except(
-    policy: PolicyName,
-    field: KeyField,
-    exception: Exception | null,
-    end?: ExceptionEnd,
-  ): Promise<number> {
-    const answer = await this.#callInJson("except", policy, { ...field, ...exceptionFields(exception, end) });
-    return (answer as { number: number }).number;
-  }
-
-  async #exceptions(policy: PolicyName, field: KeyField): Promise<KeyException | null> {
-    const answer = await this.#callInJson("exceptions", policy, { ...field });
-    return keyException((answer as { excepted: JsonException }).excepted);
-  }
-
-  async #reset(policy: PolicyName, field: KeyField, options: ResetOptions): Promise<boolean> {
-    const { reservations } = options;
-    checkReservations(reservations);
-    if (!reservations) return (await this.#number("reset", policy, field, 0)) === 1;
-    return ((await this.#callInJson("reset", policy, { ...field, reservations })) as { reset: boolean })
-      .reset;
   }
 
   async #decision(operation: Operation, policy: PolicyName, field: KeyField, cost: Costs): Promise<Decision> {
@@ -263,7 +232,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     checkName(of);
     if ("key" in field)
       return isolateOf(this.env).item(operation, policyNames(policy), field.key, amount, of);
-    const amountField = amountFields[operation];
+    const amountField = amountFieldOf(operation);
     const written = amountField === undefined ? {} : { [amountField]: amount };
     return this.#read(operation, policy, { ...field, ...written, ...(of === undefined ? {} : { of }) });
   }
@@ -301,14 +270,11 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 }
 
-/** The fields of the amounts of operations. */
-const amountFields: { readonly [name in Operation]?: string } = {
-  hit: "cost",
-  peek: "cost",
-  inc: "cost",
-  set: "count",
-  ban: "for",
-};
+/** Returns the name of an operation's amount; `undefined` if it has none. */
+const amountFieldOf = (operation: Operation): string | undefined =>
+  Object.entries<{ readonly kind: string }>(operations[operation].takes).find(
+    ([, { kind }]) => kind !== "flag",
+  )?.[0];
 
 const toError = ({ code, message }: ErrorInfo) => new TollgateError(code as ErrorCode, message);
 

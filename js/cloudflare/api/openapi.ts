@@ -1,4 +1,4 @@
-import type { Operation } from "../object/object.ts";
+import { operations, resultFields } from "../../wasm/operations.ts";
 
 const text = { type: "string" } as const;
 const whole = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
@@ -27,21 +27,11 @@ const parts = {
   oneOf: [part, { type: "array", items: part, minItems: 1 }],
 };
 const each = { type: "object", additionalProperties: whole, description: "One for each policy by its name." };
-const cost = { oneOf: [whole, { ...each, minProperties: 1 }], default: 1 };
-const added = {
-  type: "integer",
-  minimum: Number.MIN_SAFE_INTEGER,
-  maximum: Number.MAX_SAFE_INTEGER,
-  default: 1,
-  description: "A negative cost gives back.",
-};
 const durationUpTo = (maximum: number, inWords: string) => ({
   description: `Milliseconds, or a text such as ${inWords}.`,
   oneOf: [{ ...whole, minimum: 1, maximum }, text],
 });
-const duration = durationUpTo(86_400_000, "30s; at most a day");
 const length = { oneOf: [{ ...whole, minimum: 1 }, text] };
-const id = { ...text, description: "The id of a reservation, as reserve returned it." };
 const of = { ...text, description: "The name of the policy, if there are several." };
 
 const decisionFields = {
@@ -64,7 +54,6 @@ const reason = {
     "The key has as many open reservations as it may have, a ban holds, an exception denies it, or open reservations alone are in the way.",
 };
 const decision = object({ ...decisionFields, reason }, Object.keys(decisionFields));
-const count = object({ count: whole });
 const until = { ...whole, description: "Milliseconds since the epoch." };
 const fields = {
   type: "object",
@@ -94,7 +83,6 @@ const reserved = object({
 });
 const settlement = (...words: string[]) =>
   object({ settlement: { enum: words }, id: text, expiresAt: whole }, ["settlement"]);
-const settled = settlement("settled", "expired", "closed");
 
 const leased = object({
   decision,
@@ -114,129 +102,49 @@ const leased = object({
   },
 });
 
-type Described = [summary: string, takes: Record<string, unknown>, needs: string[], returns: unknown];
+/** The schemas of arguments by their kinds. */
+const kinds = {
+  costs: { oneOf: [whole, { ...each, minProperties: 1 }], default: 1 },
+  used: { oneOf: [whole, each] },
+  change: {
+    type: "integer",
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 1,
+  },
+  amount: { ...whole, default: 0 },
+  count: whole,
+  length,
+  exceptionLength: length,
+  ttl: durationUpTo(86_400_000, "30s; at most a day"),
+  leaseTtl: durationUpTo(10_000, "2s; at most ten seconds, and one second by default"),
+  exception: exceptionOrNull,
+  time: until,
+  flag: { type: "boolean", default: false },
+  reservation: text,
+  lease: text,
+  hit: { ...text, pattern: "^[0-9a-f]{16}\\.[0-9a-z]+\\.[0-9a-z]+$" },
+};
 
-/** Each operation: its summary, its fields besides the policy, the required ones among them, and its result. */
-const operations: Record<Operation, Described> = {
-  hit: [
-    "Decides whether the key may act now, and charges the cost if so.",
-    {
-      key,
-      cost,
-      undoable: { type: "boolean", default: false, description: "Whether the result has an id for undo." },
-    },
-    ["key"],
-    { oneOf: [decision, object({ decision, id: { type: ["string", "null"] } })] },
-  ],
-  peek: [
-    "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
-    { key, cost },
-    ["key"],
-    decision,
-  ],
-  inc: ["Adds a cost to the count, whether it fits or not.", { key, cost: added, of }, ["key"], count],
-  set: [
-    "Sets the key's count, as if it had just been used, or its tokens.",
-    { key, count: whole, of },
-    ["key", "count"],
-    count,
-  ],
-  get: [
-    "Returns the key's count, and the exception that is in force.",
-    { key, of },
-    ["key"],
-    object({ count: whole, exception, until }, ["count"]),
-  ],
-  expires_at: [
-    "Returns when the key's state ends; 0 if it has none.",
-    { key, of },
-    ["key"],
-    object({ expiresAt: whole }),
-  ],
-  ban: [
-    "Denies every hit of the key for so long, or changes the end of the ban that holds.",
-    { key, for: { ...length, description: "Milliseconds, or a text such as 1h." }, of },
-    ["key", "for"],
-    object({ until: whole }),
-  ],
-  unban: [
-    "Lifts the ban of the key and forgets its past ones.",
-    { key, of },
-    ["key"],
-    object({ unbanned: { type: "boolean" } }),
-  ],
-  except: [
-    "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
-    {
-      key,
-      exception: exceptionOrNull,
-      until: { ...until, description: "When it ends, in milliseconds since the epoch." },
-      for: {
-        ...length,
-        description: "How long it lasts instead: milliseconds, or a text such as 7d; at most 400 days.",
-      },
-    },
-    ["key", "exception"],
-    object({ until: { ...until, description: "When it ends, or would have ended; 0 if there was none." } }),
-  ],
-  exceptions: [
-    "Returns the exception of the key that is in force.",
-    { key },
-    ["key"],
-    object({ exception: exceptionOrNull, until }, ["exception"]),
-  ],
-  reset: [
-    "Removes the key's states, and its reservations if `reservations` is true.",
-    { key, reservations: { type: "boolean", default: false } },
-    ["key"],
-    object({ reset: { type: "boolean" } }),
-  ],
-  undo: [
-    "Gives back what of a hit still counts, within ten seconds of it and once.",
-    {
-      key,
-      id: { ...text, pattern: "^[0-9a-f]{16}\\.[0-9a-z]+\\.[0-9a-z]+$", description: "As hit returned it." },
-      cost,
-    },
-    ["key", "id"],
-    object({ undone: { type: "boolean", description: "Whether something was given back." } }),
-  ],
-  reserve: [
-    "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
-    { key, cost, ttl: duration },
-    ["key"],
-    reserved,
-  ],
-  settle: [
-    "Closes a reservation and charges the used amount, by default all of it.",
-    { id, used: { oneOf: [whole, each] } },
-    ["id"],
-    settled,
-  ],
-  cancel: ["Closes a reservation without a charge.", { id }, ["id"], settled],
-  extend: [
-    "Moves the end of a reservation to `ttl` from now.",
-    { id, ttl: duration },
-    ["id", "ttl"],
-    settlement("extended", "expired", "closed"),
-  ],
-  lease: [
-    "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
-    {
-      key,
-      cost: { ...whole, default: 0 },
-      id: { ...text, description: "The id of the lease, as lease returned it." },
-      used: { ...whole, default: 0, description: "The amount that was spent since the last report." },
-      size: {
-        ...whole,
-        default: 0,
-        description: "The amount to reserve, including the unspent rest; 0 gives the rest back.",
-      },
-      ttl: durationUpTo(10_000, "2s; at most ten seconds, and one second by default"),
-    },
-    ["key"],
-    leased,
-  ],
+const flag = { type: "boolean" } as const;
+
+/** The schemas of results by their kinds; with the name of their field, if they have one. */
+const results = {
+  hit: () => ({ oneOf: [decision, object({ decision, id: { type: ["string", "null"] } })] }),
+  decision: () => decision,
+  count: (field: string) => object({ [field]: whole }),
+  countAndException: (field: string) => object({ [field]: whole, exception, until }, [field]),
+  time: (field: string) => object({ [field]: whole }),
+  exceptionEnd: (field: string) =>
+    object({
+      [field]: { ...until, description: "When it ends, or would have ended; 0 if there was none." },
+    }),
+  flag: (field: string) => object({ [field]: flag }),
+  exception: () => object({ exception: exceptionOrNull, until }, ["exception"]),
+  reserved: () => reserved,
+  settlement: () => settlement("settled", "expired", "closed"),
+  extension: () => settlement("extended", "expired", "closed"),
+  lease: () => leased,
 };
 
 const json = (schema: unknown) => ({ content: { "application/json": { schema } } });
@@ -250,18 +158,39 @@ const oneOrMany = (schema: unknown, item = schema) => ({
   oneOf: [schema, { type: "array", items: item, minItems: 1, maxItems: 100 }],
 });
 
-/** The names of all operations. */
-export const operationNames: readonly string[] = Object.keys(operations);
+/** What the table says of an operation. */
+interface Schema {
+  readonly summary: string;
+  readonly on: "key" | "reservation";
+  readonly policies: "none" | "all" | "one" | "ban";
+  readonly takes: Readonly<Record<string, Argument>>;
+  readonly gives: keyof typeof results;
+}
 
-function operation([name, [summary, takes, needs, returns]]: [string, Described]) {
-  const itemOf = (takes: Record<string, unknown>, needs: string[]) => ({
-    ...object({ policy, ...takes }, ["policy", ...needs]),
+interface Argument {
+  readonly kind: keyof typeof kinds;
+  readonly required: boolean;
+  readonly about?: string;
+}
+
+const described = ({ kind, about }: Argument) => ({
+  ...kinds[kind],
+  ...(about === undefined ? {} : { description: about }),
+});
+
+function operation([name, { summary, on, policies, takes, gives }]: [string, Schema]) {
+  const given = Object.entries(takes);
+  const more = {
+    ...Object.fromEntries(given.map(([field, argument]) => [field, described(argument)])),
+    ...(policies === "one" || policies === "ban" ? { of } : {}),
+  };
+  const needed = given.filter(([, { required }]) => required).map(([field]) => field);
+  const itemOf = (key: Record<string, unknown>) => ({
+    ...object({ policy, ...key, ...more }, ["policy", ...Object.keys(key), ...needed]),
     additionalProperties: false,
   });
-  const { key, ...more } = takes;
-  const byParts = () => itemOf({ parts, ...more }, needs.toSpliced(needs.indexOf("key"), 1, "parts"));
-  const own = itemOf(takes, needs);
-  const item = key === undefined ? own : { oneOf: [own, byParts()] };
+  const item = on === "key" ? { oneOf: [itemOf({ key }), itemOf({ parts })] } : itemOf({});
+  const returns = results[gives](resultFields[name as keyof typeof resultFields]);
   const post = {
     operationId: name,
     summary,

@@ -1,7 +1,10 @@
 import { RpcTarget } from "cloudflare:workers";
 import { banLength } from "../../policy/bans.ts";
+import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
 import type { Costs, Decision, Duration, Exception, ExceptionEnd, KeyException } from "../../types.ts";
-import type { Operation } from "../object/object.ts";
+import type { Operation } from "../../wasm/operations.ts";
+import { checkReservations } from "../object/checks.ts";
+import type { Answer } from "../object/decision.ts";
 import type { PolicyName } from "./entrypoint.ts";
 
 /** Options of `reset`. */
@@ -15,14 +18,17 @@ export interface ResetOptions {
  * @internal
  */
 export interface Calls {
-  peek(policy: PolicyName, cost: Costs): Promise<Decision>;
+  decision(operation: Operation, policy: PolicyName, cost: Costs): Promise<Decision>;
   number(operation: Operation, policy: PolicyName, amount: number, of?: string): Promise<number>;
-  reset(policy: PolicyName, options: ResetOptions): Promise<boolean>;
-  except(policy: PolicyName, exception: Exception | null, end?: ExceptionEnd): Promise<number>;
-  exceptions(policy: PolicyName): Promise<KeyException | null>;
+  /** Performs an operation that has more than an amount. */
+  answer(
+    operation: Operation,
+    policy: PolicyName,
+    fields: Readonly<Record<string, unknown>>,
+  ): Promise<Answer>;
 }
 
-/** The operations on the key of a rule that an operator needs; `Tollgate.ofRule` returns them. */
+/** The operations on the key of a rule that an operator needs; `Tollgate.ofRule` returns them. Other keys have them, too. */
 export class RuleTarget extends RpcTarget {
   readonly #calls: Calls;
 
@@ -37,7 +43,7 @@ export class RuleTarget extends RpcTarget {
    * tells what counts now. Changes no state.
    */
   peek(policy: PolicyName, cost: Costs = 1): Promise<Decision> {
-    return this.#calls.peek(policy, cost);
+    return this.#calls.decision("peek", policy, cost);
   }
 
   /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
@@ -71,17 +77,22 @@ export class RuleTarget extends RpcTarget {
   }
 
   /** Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. */
-  except(policy: PolicyName, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    return this.#calls.except(policy, exception, end);
+  async except(policy: PolicyName, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    const answer = await this.#calls.answer("except", policy, { ...exceptionFields(exception, end) });
+    return (answer as { number: number }).number;
   }
 
   /** Returns the exception of the key that is in force; null if there is none. */
-  exceptions(policy: PolicyName): Promise<KeyException | null> {
-    return this.#calls.exceptions(policy);
+  async exceptions(policy: PolicyName): Promise<KeyException | null> {
+    const answer = await this.#calls.answer("exceptions", policy, {});
+    return keyException((answer as { excepted: JsonException }).excepted);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
-  reset(policy: PolicyName, options: ResetOptions = {}): Promise<boolean> {
-    return this.#calls.reset(policy, options);
+  async reset(policy: PolicyName, options: ResetOptions = {}): Promise<boolean> {
+    const { reservations } = options;
+    checkReservations(reservations);
+    if (!reservations) return (await this.#calls.number("reset", policy, 0)) === 1;
+    return ((await this.#calls.answer("reset", policy, { reservations })) as { reset: boolean }).reset;
   }
 }

@@ -3,7 +3,7 @@ import { wrongParts } from "../../http/rule-key.ts";
 import { ttlExpected } from "../../policy/durations.ts";
 import type { Policies } from "../../types.ts";
 import { reservationText } from "../../wasm/generated.ts";
-import type { Operation } from "./object.ts";
+import type { Operation } from "../../wasm/operations.ts";
 
 /** Checks that an amount is a number: RPC checks no types, and wasm converts almost any value to a number. */
 export function checkAmount(operation: Operation, amount: unknown): asserts amount is number {

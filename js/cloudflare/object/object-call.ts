@@ -2,6 +2,7 @@ import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import type { AskIssuer, Background } from "../../lease/leases.ts";
 import type { Decision } from "../../types.ts";
 import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
+import type { Counted, Operation } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { report, type Via } from "../log.ts";
@@ -9,7 +10,6 @@ import type { Result as Outcome } from "../watch/report.ts";
 import { collectorOf } from "../watch.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
-import type { Counted, Operation } from "./object.ts";
 
 /** An operation on an object for a caller of the API or of RPC. */
 interface ObjectCall {

@@ -19,6 +19,7 @@ import type {
   Settlement,
 } from "../../types.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
+import type { Counted, Operation } from "../../wasm/operations.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Isolate, isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
@@ -36,29 +37,6 @@ import {
   policiesAsJson,
 } from "./checks.ts";
 import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "./decision.ts";
-
-/** The operations of an object. */
-export type Operation =
-  | "hit"
-  | "peek"
-  | "inc"
-  | "set"
-  | "get"
-  | "expires_at"
-  | "ban"
-  | "unban"
-  | "except"
-  | "exceptions"
-  | "reset"
-  | "undo"
-  | "reserve"
-  | "settle"
-  | "cancel"
-  | "extend"
-  | "lease";
-
-/** The operations that have an amount at most, and return numbers. */
-export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "ban" | "unban" | "reset";
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -143,7 +121,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     // The kind of a key that is a string comes before it.
     const key = name === undefined ? undefined : `s${name}`;
     const reserved = reservedBy(
-      this.#applyInJson("reserve", policies, { ...amounts(copiedCosts(cost)), ttl, key }),
+      this.#applyInJson("reserve", policies, { cost: copiedCosts(cost), ttl, key }),
     );
     this.#reported("reserve", reserved.decision, cost, start);
     return reserved;
@@ -152,9 +130,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** Closes a reservation under these policies and charges the used amount, by default all of it. */
   settle(policies: Policies, id: string, used?: Costs): Settlement {
     checkId(id);
-    return settlementOf(
-      this.#applyInJson("settle", policies, { ...(used === undefined ? {} : amounts(copiedUse(used))), id }),
-    );
+    const copy = used === undefined ? undefined : copiedUse(used);
+    return settlementOf(this.#applyInJson("settle", policies, { used: copy, id }));
   }
 
   /** Closes a reservation under these policies without a charge. */
@@ -423,7 +400,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   #decision(operation: "hit" | "peek", policies: Policies, cost: Costs): Decision {
     if (typeof cost !== "number") {
-      const answer = this.#applyInJson(operation, policies, amounts(copiedCosts(cost))) as {
+      const answer = this.#applyInJson(operation, policies, { cost: copiedCosts(cost) }) as {
         decision: JsonDecision;
       };
       return fromJson(answer.decision);
@@ -456,11 +433,6 @@ function configured<Value>(env: TollgateEnv, value: (isolate: Isolate) => Value)
     if (error instanceof Misconfigured) return undefined;
     throw error;
   }
-}
-
-/** Returns costs as a question has them: one amount, or a list of names and amounts. */
-function amounts(costs: Costs): Readonly<Record<string, unknown>> {
-  return typeof costs === "number" ? { amount: costs } : { amounts: Object.entries(costs) };
 }
 
 /** Returns a result, or an error as plain data: a thrown one may lose its code on its way through RPC. */

@@ -1,8 +1,10 @@
 //! The messages between a client and an object over `fetch`: JSON in both directions.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::cloudflare::object::account::{Account, Request};
@@ -15,7 +17,7 @@ use crate::{
     ReservationId, Settlement, Value,
 };
 
-/// An operation on the object's key.
+/// An operation on the object's key. Its fields have the names of the HTTP API.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the fields are what they are called")]
@@ -24,16 +26,21 @@ pub struct Question<'a> {
     /// A policy, or a list of them.
     #[serde(borrow)]
     pub policies: &'a RawValue,
-    /// The cost or the count; to `settle`, what was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amount: Option<Amount>,
-    /// The same by policy.
-    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub amounts: Option<Vec<(Cow<'a, str>, Amount)>>,
+    pub cost: Option<Amounts>,
+    /// For `set`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<Amount>,
+    /// For `settle`: what was used. For `lease`: the spent amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Amounts>,
+    /// For `lease`: the requested size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Amount>,
     /// The name of one of several policies.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Cow<'a, str>>,
-    /// How long a reservation lasts.
+    pub of: Option<Cow<'a, str>>,
+    /// How long a reservation or a lease lasts.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
     pub ttl: Option<Value>,
     /// A reservation.
@@ -48,18 +55,13 @@ pub struct Question<'a> {
     /// Whether `reset` drops reservations, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reservations: bool,
-    /// For `lease`: the spent amount of the lease, and the requested size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Amount>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Amount>,
     /// Whether allowed hits may be kept in memory, covered by a credit in the row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub credit: bool,
     /// For `except`: the exception; none lifts the one that the key has.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub exception: Option<&'a RawValue>,
-    /// For `except`: its end in milliseconds since the epoch, or how long it lasts from now.
+    /// For `except`: its end in milliseconds since the epoch, or how long it lasts from now. For `ban`: how long it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Amount>,
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
@@ -76,6 +78,85 @@ impl Serialize for Amount {
     }
 }
 
+/// An amount for all policies, or one for each policy by its name.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants are what they are called")]
+pub enum Amounts {
+    All(Amount),
+    ByPolicy(Vec<(String, Amount)>),
+}
+
+impl Amounts {
+    /// Returns the amount for all policies; `None` if there is one for each.
+    pub fn all(&self) -> Option<Amount> {
+        match self {
+            Self::All(amount) => Some(*amount),
+            Self::ByPolicy(_) => None,
+        }
+    }
+
+    /// Returns the amount for all policies; NaN if there is one for each.
+    fn number(&self) -> f64 {
+        self.all().map_or(f64::NAN, |amount| amount.0)
+    }
+}
+
+impl From<Costs<'_>> for Amounts {
+    fn from(costs: Costs<'_>) -> Self {
+        match costs {
+            Costs::All(cost) => Self::All(Amount(cost as f64)),
+            Costs::ByPolicy(list) => {
+                Self::ByPolicy(list.iter().map(|&(name, cost)| (name.into(), Amount(cost as f64))).collect())
+            }
+        }
+    }
+}
+
+impl Serialize for Amounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All(amount) => amount.serialize(serializer),
+            Self::ByPolicy(list) => serializer.collect_map(list.iter().map(|(name, amount)| (name, amount))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Amounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AmountsVisitor)
+    }
+}
+
+struct AmountsVisitor;
+
+impl<'de> Visitor<'de> for AmountsVisitor {
+    type Value = Amounts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an amount, or one for each policy by its name")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Amounts, E> {
+        Ok(Amounts::All(Amount(number as f64)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Amounts, E> {
+        Ok(Amounts::All(Amount(number as f64)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Amounts, E> {
+        Ok(Amounts::All(Amount(number)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Amounts, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            list.push(entry);
+        }
+        Ok(Amounts::ByPolicy(list))
+    }
+}
+
 fn milliseconds<S: Serializer>(ttl: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
     ttl.as_ref().and_then(Value::as_duration).serialize(serializer)
 }
@@ -86,16 +167,16 @@ impl<'a> Question<'a> {
         Self {
             operation,
             policies,
-            amount: None,
-            amounts: None,
-            policy: None,
+            cost: None,
+            count: None,
+            used: None,
+            size: None,
+            of: None,
             ttl: None,
             id: None,
             key: None,
             undoable: false,
             reservations: false,
-            used: None,
-            size: None,
             credit: false,
             exception: None,
             until: None,
@@ -111,7 +192,7 @@ impl<'a> Question<'a> {
 
     /// Checks the amounts by policy; `None` if there are none.
     fn checked_amounts(&self) -> Result<Option<Vec<(&str, u64)>>, Error> {
-        let Some(list) = &self.amounts else { return Ok(None) };
+        let Some(Amounts::ByPolicy(list)) = self.cost.as_ref().or(self.used.as_ref()) else { return Ok(None) };
         list.iter().map(|(name, amount)| Ok((&**name, wire::amount(amount.0)?))).collect::<Result<_, _>>().map(Some)
     }
 
@@ -141,7 +222,7 @@ impl<'a> Question<'a> {
     ) -> Result<Operation<'b>, ThrownError> {
         let costs = || match amounts {
             Some(list) => Ok(Costs::ByPolicy(list)),
-            None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
+            None => wire::amount(self.cost.as_ref().map_or(1.0, Amounts::number)).map(Costs::All),
         };
         let id = || read_id(self.id.as_deref());
         Ok(match self.operation {
@@ -158,22 +239,33 @@ impl<'a> Question<'a> {
                 let ttl = self.ttl.as_ref().map(wire::ttl).transpose()?;
                 Operation::Reserve { costs: costs()?, ttl, random: random_bits()? }
             }
-            "settle" if self.amount.is_none() && amounts.is_none() => Operation::Settle { id: id()?, used: None },
-            "settle" => Operation::Settle { id: id()?, used: Some(costs()?) },
+            "settle" => {
+                let used = match (amounts, &self.used) {
+                    (Some(list), _) => Some(Costs::ByPolicy(list)),
+                    (None, Some(used)) => Some(Costs::All(wire::amount(used.number())?)),
+                    (None, None) => None,
+                };
+                Operation::Settle { id: id()?, used }
+            }
             "cancel" => Operation::Settle { id: id()?, used: Some(Costs::All(0)) },
             "extend" => Operation::Extend { id: id()?, ttl: wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))? },
             "lease" => {
-                let number = |amount: Option<Amount>| wire::amount(amount.map_or(0.0, |amount| amount.0));
+                let number = |amount: Option<&Amounts>| wire::amount(amount.map_or(0.0, Amounts::number));
                 let renewal = Renewal {
                     id: self.id.as_ref().map(|_| id()).transpose()?,
-                    used: number(self.used)?,
-                    size: number(self.size)?,
+                    used: number(self.used.as_ref())?,
+                    size: wire::amount(self.size.map_or(0.0, |size| size.0))?,
                     ttl: self.ttl.as_ref().map_or(Ok(DEFAULT_LEASE_TTL), wire::lease_ttl)?,
                     random: random_bits()?,
                 };
-                Operation::Lease { cost: number(self.amount)?, renewal }
+                Operation::Lease { cost: number(self.cost.as_ref())?, renewal }
             }
-            other => wire::counted(other, self.amount.map_or(1.0, |amount| amount.0), self.policy.as_deref())?,
+            "ban" => {
+                let length = wire::ban(self.length.as_ref().unwrap_or(&Value::Null))?;
+                Operation::Ban { policy: self.of.as_deref(), length }
+            }
+            "set" => wire::counted("set", self.count.map_or(f64::NAN, |count| count.0), self.of.as_deref())?,
+            other => wire::counted(other, self.cost.as_ref().map_or(1.0, Amounts::number), self.of.as_deref())?,
         })
     }
 }
@@ -404,12 +496,31 @@ mod tests {
     }
 
     #[test]
+    fn a_question_has_one_amount_or_one_for_each_policy() {
+        let cost = |cost: &str| {
+            let json = format!(r#"{{"operation":"hit","policies":{{}},"cost":{cost}}}"#);
+            serde_json::from_str::<Question<'_>>(&json).map(|question| {
+                let is_same = json == question.to_json();
+                (question.cost, is_same)
+            })
+        };
+        assert_eq!(cost("3").unwrap(), (Some(Amounts::All(Amount(3.0))), true));
+        assert_eq!(cost("-1").unwrap().0, Some(Amounts::All(Amount(-1.0))));
+        let by_policy = vec![("burst".into(), Amount(2.0)), ("daily".into(), Amount(0.5))];
+        assert_eq!(cost(r#"{"burst":2,"daily":0.5}"#).unwrap().0, Some(Amounts::ByPolicy(by_policy)));
+        assert!(cost(r#"{"burst":2}"#).unwrap().1);
+        for wrong in ["\"1\"", "[]", "true", r#"{"burst":"2"}"#] {
+            assert!(cost(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_question_needs_an_operation_and_policies_only() {
         let json = r#"{"operation":"hit","policies":{"algorithm":"fix_window"}}"#;
         let question: Question<'_> = serde_json::from_str(json).unwrap();
-        assert_eq!((question.operation, question.amount, question.policy.as_deref()), ("hit", None, None));
+        assert_eq!((question.operation, &question.cost, question.of.as_deref()), ("hit", &None, None));
         assert_eq!(question.policies.get(), r#"{"algorithm":"fix_window"}"#);
-        for wrong in [r#"{"operation":"hit"}"#, r#"{"operation":"hit","policies":{},"cost":1}"#, "[]", ""] {
+        for wrong in [r#"{"operation":"hit"}"#, r#"{"operation":"hit","policies":{},"amount":1}"#, "[]", ""] {
             assert!(serde_json::from_str::<Question<'_>>(wrong).is_err(), "{wrong}");
         }
     }

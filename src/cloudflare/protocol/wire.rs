@@ -5,12 +5,13 @@
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cloudflare::object::random::random_bits;
-pub use crate::cloudflare::protocol::message::{Amount, KEY, OBJECT, Question, id_and_object};
+pub use crate::cloudflare::protocol::message::{Amount, Amounts, KEY, OBJECT, Question, id_and_object};
 use crate::cloudflare::thrown::ThrownError;
 use crate::error::wording;
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
+use crate::operations::OPERATIONS;
 use crate::policy::exception;
 use crate::policy::schema::MAX_TTL;
 use crate::{
@@ -77,14 +78,12 @@ pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> R
         "unban" => Operation::Unban { policy },
         "reset" => Operation::Reset,
         _ => {
-            let message = format!("operation: expected one of {OPERATIONS}");
+            let names: Vec<&str> = OPERATIONS.iter().map(|schema| schema.name).collect();
+            let message = format!("operation: expected one of {}", names.join(", "));
             return Err(ThrownError::Coded { code: "invalid_operation", message });
         }
     })
 }
-
-/// The operations of an object.
-const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, ban, unban, except, exceptions, reset, undo, reserve, settle, cancel, extend, lease";
 
 /// Returns policies as JSON.
 pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {

@@ -48,7 +48,7 @@ it("a hit whose reply is lost is charged once", async () => {
     failure: "failed",
   });
   expect(await ask(own, reach, "lost", (stub) => stub.count("get", policies, 0))).toBe("1");
-  const question = JSON.stringify({ operation: "hit", amount: 1, policies: [policy] });
+  const question = JSON.stringify({ operation: "hit", cost: 1, policies: [policy] });
   await expect(askInJson(own, reach, "lost", question)).rejects.toMatchObject({ failure: "failed" });
   expect(await ask(own, reach, "lost", (stub) => stub.count("get", policies, 0))).toBe("2");
   expect(losing.calls()).toBe(4);

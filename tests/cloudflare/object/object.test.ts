@@ -115,8 +115,8 @@ describe("over fetch, as Workers in Rust call it", () => {
 
   it("it does every operation on the same states", async () => {
     const object = env.LIMITERS.getByName("fetched");
-    const of = (operation: string, amount?: number) =>
-      ask("fetched", { operation, policies: window, ...(amount === undefined ? {} : { amount }) });
+    const of = (operation: string, fields: object = {}) =>
+      ask("fetched", { operation, policies: window, ...fields });
     expect(await of("hit")).toEqual({
       decision: {
         allowed: true,
@@ -132,9 +132,9 @@ describe("over fetch, as Workers in Rust call it", () => {
     });
     expect(await object.hit(window)).toMatchObject({ allowed: true, count: 2 });
     expect(await of("hit")).toMatchObject({ decision: { allowed: false, violated: ["api"] } });
-    expect(await of("peek", 3)).toMatchObject({ decision: { allowed: false, retryAfter: null } });
-    expect(await of("inc", 5)).toEqual({ number: 7 });
-    expect(await of("set", 1)).toEqual({ number: 1 });
+    expect(await of("peek", { cost: 3 })).toMatchObject({ decision: { allowed: false, retryAfter: null } });
+    expect(await of("inc", { cost: 5 })).toEqual({ number: 7 });
+    expect(await of("set", { count: 1 })).toEqual({ number: 1 });
     expect(await of("get")).toEqual({ number: 1 });
     expect(await of("expires_at")).toEqual({ number: await object.expiresAt(window) });
     expect(await of("reset")).toEqual({ reset: true });
@@ -143,11 +143,11 @@ describe("over fetch, as Workers in Rust call it", () => {
 
   it("one of several policies has a name", async () => {
     const policies = [window, { ...window, name: "day" }];
-    expect(await ask("named", { operation: "inc", policies, policy: "day" })).toEqual({ number: 1 });
-    expect(await ask("named", { operation: "inc", policies, policy: "month" })).toMatchObject({
+    expect(await ask("named", { operation: "inc", policies, of: "day" })).toEqual({ number: 1 });
+    expect(await ask("named", { operation: "inc", policies, of: "month" })).toMatchObject({
       error: { code: "unknown_policy" },
     });
-    expect(await ask("named", { operation: "hit", policies, amount: 2 })).toMatchObject({
+    expect(await ask("named", { operation: "hit", policies, cost: 2 })).toMatchObject({
       decision: { allowed: false, policy: "day", violated: ["day"] },
     });
   });
@@ -157,9 +157,12 @@ describe("over fetch, as Workers in Rust call it", () => {
     ["no operation", { policies: window }, "invalid_request"],
     ["another operation", { operation: "destroy", policies: window }, "invalid_operation"],
     ["a broken policy", { operation: "hit", policies: broken }, "invalid_policy"],
-    ["a negative cost", { operation: "hit", policies: window, amount: -1 }, "invalid_cost"],
-    ["a cost out of range", { operation: "hit", policies: window, amount: 2 ** 53 }, "invalid_cost"],
-    ["another field", { operation: "hit", policies: window, cost: 1 }, "invalid_request"],
+    ["a negative cost", { operation: "hit", policies: window, cost: -1 }, "invalid_cost"],
+    ["a cost out of range", { operation: "hit", policies: window, cost: 2 ** 53 }, "invalid_cost"],
+    ["another field", { operation: "hit", policies: window, amount: 1 }, "invalid_request"],
+    ["no count", { operation: "set", policies: window }, "invalid_count"],
+    ["costs by policy for one", { operation: "inc", policies: window, cost: { api: 1 } }, "invalid_cost"],
+    ["a ban of no length", { operation: "ban", policies: window }, "invalid_option"],
   ])("%s is an error with a code", async (_, question, code) => {
     expect(await ask("wrong", question)).toMatchObject({ error: { code, message: expect.any(String) } });
     expect(await ask("wrong", { operation: "get", policies: window })).toEqual({ number: 0 });

@@ -218,7 +218,7 @@ describe("an object", () => {
       ).json<{ reserved: { id: string; expiresAt: number }; settled: { settlement: string; id: string } }>();
     const { reserved } = await ask({
       operation: "reserve",
-      amounts: [["requests", 3]],
+      cost: { requests: 3 },
       ttl: "1m",
       key: "sa.b",
     });
@@ -226,7 +226,7 @@ describe("an object", () => {
     const { settled } = await ask({ operation: "extend", id: reserved.id, ttl: 90_000, key: "sa.b" });
     expect(settled).toMatchObject({ settlement: "extended", expiresAt: start + 90_000 });
     expect(settled.id.slice(0, 32)).toBe(reserved.id.slice(0, 32));
-    expect(await ask({ operation: "settle", id: settled.id, amount: 2 })).toMatchObject({
+    expect(await ask({ operation: "settle", id: settled.id, used: 2 })).toMatchObject({
       error: { code: "invalid_cost" },
     });
     expect(await ask({ operation: "settle", id: settled.id })).toMatchObject({

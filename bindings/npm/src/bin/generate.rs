@@ -1,6 +1,11 @@
-//! Writes `js/wasm/generated.ts`, whose path is the only argument.
+//! Writes `generated.ts` and `operations.ts` into a folder, by default `js/wasm`.
+
+use std::path::PathBuf;
+
+use tollgate_npm::generated::{operations_typescript, typescript};
 
 fn main() -> std::io::Result<()> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "js/wasm/generated.ts".into());
-    std::fs::write(path, tollgate_npm::generated::typescript())
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "js/wasm".into()));
+    std::fs::write(folder.join("generated.ts"), typescript())?;
+    std::fs::write(folder.join("operations.ts"), operations_typescript())
 }

@@ -6,6 +6,7 @@ mod item_key;
 mod tests;
 
 use tollgate::Policies;
+use tollgate::operations::{Named, OPERATIONS, OperationSchema};
 
 use crate::api::request_error::RequestError;
 use crate::config::Config;
@@ -36,7 +37,7 @@ impl Item {
     /// Returns an item without a question. Checks the key and the names.
     pub(crate) fn new(
         config: &Config,
-        operation: &str,
+        schema: &OperationSchema,
         names: &[String],
         key: &ItemKey,
         amount: i64,
@@ -44,12 +45,13 @@ impl Item {
     ) -> Result<Self, RequestError> {
         let object = key.object()?;
         let PolicySet { policies, .. } = config.set(names)?;
-        let is_known = match &policy {
-            Some(policy) => policies.names().any(|known| known == policy),
+        let is_known = match (&policy, schema.policies) {
+            (_, Named::None | Named::All) => true,
+            (Some(policy), _) => policies.names().any(|known| known == policy),
             // The object knows which of several is the ban.
-            None => policies.len() == 1 || is_on_ban(operation),
+            (None, named) => policies.len() == 1 || named == Named::Ban,
         };
-        if is_on_one_policy(operation) && !is_known {
+        if !is_known {
             return Err(RequestError::unknown_policy("of", policy.as_deref(), &listed(policies.names())));
         }
         Ok(Self { object, policies, amount, policy, question: None })
@@ -61,6 +63,7 @@ type Items = (Vec<Result<Item, RequestError>>, bool);
 
 /// Reads the items of a request's body.
 pub(crate) fn read(config: &Config, operation: &str, body: Tree) -> Result<Items, RequestError> {
+    let schema = schema(operation)?;
     let (trees, batch) = match body {
         Tree::List(list) => (list, true),
         one => (vec![one], false),
@@ -69,28 +72,25 @@ pub(crate) fn read(config: &Config, operation: &str, body: Tree) -> Result<Items
         let message = format!("a batch of {} items is not one of 1 to {MAX_ITEMS}", trees.len());
         return Err(RequestError::invalid_request(message));
     }
-    Ok((trees.into_iter().map(|tree| read_item(config, operation, tree)).collect(), batch))
+    Ok((trees.into_iter().map(|tree| read_item(config, schema, tree)).collect(), batch))
 }
 
-fn read_item(config: &Config, operation: &str, tree: Tree) -> Result<Item, RequestError> {
+/// Returns the schema of an operation.
+pub(crate) fn schema(operation: &str) -> Result<&'static OperationSchema, RequestError> {
+    let unknown = || RequestError::invalid_request(format!("{operation} is not an operation"));
+    OPERATIONS.iter().find(|schema| schema.name == operation).ok_or_else(unknown)
+}
+
+fn read_item(config: &Config, schema: &OperationSchema, tree: Tree) -> Result<Item, RequestError> {
     let mut errors = FieldErrors::new();
     let mut reader = Reader::new(String::new(), tree, &mut errors);
     let names = read_policy_names(&mut reader);
-    let fields = Fields::read(&mut reader, operation);
+    let fields = Fields::read(&mut reader, schema);
     reader.finish();
     match errors.first() {
         Some(first) => Err(RequestError::invalid_request(first.to_string())),
-        None => fields.into_item(config, operation, &names),
+        None => fields.into_item(config, schema, &names),
     }
-}
-
-/// Returns whether an operation is on one policy, which must be named if there are several.
-fn is_on_one_policy(operation: &str) -> bool {
-    matches!(operation, "inc" | "set" | "get" | "expires_at") || is_on_ban(operation)
-}
-
-fn is_on_ban(operation: &str) -> bool {
-    matches!(operation, "ban" | "unban")
 }
 
 fn read_policy_names(reader: &mut Reader<'_>) -> Vec<String> {

@@ -1,13 +1,14 @@
-//! The fields of an item that depend on its operation.
+//! The fields of an item, which depend on its operation.
 
+use std::fmt::Display;
 use std::mem;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use tollgate::cloudflare::wire::{self, Amount, KEY, OBJECT, Question};
+use tollgate::cloudflare::wire::{self, Amount, Amounts, KEY, OBJECT, Question};
+use tollgate::operations::{ArgumentKind, ArgumentSchema, Gives, Named, On, OperationSchema};
 use tollgate::{Error, Exception, Expected, HitId, Policies, Value};
 
-use super::{Item, ItemKey, is_on_one_policy};
+use super::{Item, ItemKey};
 use crate::api::request_error::RequestError;
 use crate::api::rule_key::RuleKey;
 use crate::config::Config;
@@ -24,64 +25,73 @@ pub(super) struct Fields {
     id: Option<String>,
     /// For `undo`: the id of the hit.
     hit: Option<HitId>,
-    amount: Option<i64>,
-    /// One amount for each policy, by name.
-    amounts: Option<Vec<(String, f64)>>,
+    /// The amounts by their fields.
+    amounts: Vec<(&'static str, Amounts)>,
     ttl: Option<Value>,
-    /// For `lease`: the spent amount.
-    used: Option<u64>,
-    /// For `lease`: the requested amount.
-    size: Option<u64>,
-    /// For `hit`: whether it can be undone.
-    undoable: bool,
-    reservations: bool,
+    /// The fields that are true.
+    flags: Vec<&'static str>,
     of: Option<String>,
     /// For `except`: the exception, or null.
     exception: Option<Tree>,
-    /// For `except`: its end, or how long it lasts.
+    /// For `except`: its end, or how long it lasts. For `ban`: how long it lasts.
     until: Option<u64>,
     length: Option<Value>,
 }
 
 impl Fields {
     /// Reads the fields of an operation. The reader collects their errors.
-    pub(super) fn read(reader: &mut Reader<'_>, operation: &str) -> Self {
+    pub(super) fn read(reader: &mut Reader<'_>, schema: &OperationSchema) -> Self {
         let mut fields = Self::default();
-        match operation {
-            "settle" | "cancel" | "extend" => fields.id = Some(required_id(reader)),
-            _ => fields.read_key(reader),
+        if schema.on == On::Key {
+            fields.read_key(reader);
         }
-        match operation {
-            "hit" => {
-                fields.read_amounts(reader, "cost");
-                fields.undoable = reader.boolean("undoable").unwrap_or_default();
-            }
-            "undo" => {
-                fields.read_amounts(reader, "cost");
-                fields.hit = required_hit(reader);
-            }
-            "peek" | "reserve" => fields.read_amounts(reader, "cost"),
-            "lease" => {
-                fields.id = reader.read("id", Expected::Reservation, non_empty_text);
-                fields.amount = reader.amount("cost", AMOUNT, integer).map(|cost| cost as i64);
-                fields.used = reader.amount("used", AMOUNT, integer);
-                fields.size = reader.amount("size", AMOUNT, integer);
-            }
-            "settle" => fields.read_amounts(reader, "used"),
-            "inc" => fields.amount = reader.amount("cost", Expected::SignedInteger, signed_integer),
-            "set" => fields.amount = required_count(reader),
-            "ban" => fields.amount = required_length(reader),
-            "except" => fields.read_exception(reader),
-            "reset" => fields.reservations = reader.boolean("reservations").unwrap_or_default(),
-            _ => {}
+        for argument in schema.takes {
+            fields.read_argument(reader, argument);
         }
-        if matches!(operation, "reserve" | "extend" | "lease") {
-            fields.ttl = reader.take("ttl").and_then(|tree| Value::deserialize(tree).ok());
-        }
-        if is_on_one_policy(operation) {
+        if matches!(schema.policies, Named::One | Named::Ban) {
             fields.of = reader.read("of", "the name of one of the policies", non_empty_text);
         }
         fields
+    }
+
+    fn read_argument(&mut self, reader: &mut Reader<'_>, &ArgumentSchema { field, kind, .. }: &ArgumentSchema) {
+        match kind {
+            ArgumentKind::Costs | ArgumentKind::Used => self.read_amounts(reader, field, kind),
+            ArgumentKind::Change => {
+                let cost = reader.amount(field, Expected::SignedInteger, signed_integer);
+                self.add_amount(field, cost);
+            }
+            ArgumentKind::Amount => {
+                let amount = reader.amount(field, AMOUNT, signless_integer);
+                self.add_amount(field, amount);
+            }
+            ArgumentKind::Count => {
+                let count = required(reader, field, AMOUNT, signless_integer);
+                self.add_amount(field, count);
+            }
+            ArgumentKind::Length => {
+                let length = required(reader, field, Expected::Duration, |tree| wire::ban(&value(tree)?).ok());
+                self.length = length.map(|length| Value::Number(length as f64));
+            }
+            ArgumentKind::ExceptionLength => self.length = reader.take(field).as_ref().and_then(value),
+            ArgumentKind::Ttl | ArgumentKind::LeaseTtl => self.ttl = reader.take(field).as_ref().and_then(value),
+            ArgumentKind::Exception => self.exception = reader.take_or_null(field),
+            ArgumentKind::Time => self.until = reader.read(field, "milliseconds since the epoch", integer),
+            ArgumentKind::Flag => self.flags.extend(reader.boolean(field).filter(|is_set| *is_set).map(|_| field)),
+            ArgumentKind::Reservation => self.id = Some(required_id(reader)),
+            ArgumentKind::Lease => self.id = reader.read(field, Expected::Reservation, non_empty_text),
+            ArgumentKind::Hit => {
+                let accepts = "the id of a hit, as hit returned it";
+                self.hit = required(reader, field, accepts, |tree| non_empty_text(tree)?.parse().ok());
+            }
+        }
+        if kind == ArgumentKind::ExceptionLength {
+            self.check_exception(reader);
+        }
+    }
+
+    fn add_amount(&mut self, field: &'static str, amount: Option<i64>) {
+        self.amounts.extend(amount.map(|amount| (field, Amounts::All(Amount(amount as f64)))));
     }
 
     /// Reads `key`, or `parts` instead.
@@ -102,11 +112,8 @@ impl Fields {
         }
     }
 
-    /// Reads an exception, which null lifts, and its end.
-    fn read_exception(&mut self, reader: &mut Reader<'_>) {
-        self.exception = reader.take_or_null("exception");
-        self.until = reader.read("until", "milliseconds since the epoch", integer);
-        self.length = reader.take("for").and_then(|tree| Value::deserialize(tree).ok());
+    /// Checks that there is an exception, which null lifts, and one end.
+    fn check_exception(&self, reader: &mut Reader<'_>) {
         let mut reject = |field, problem: &str| {
             reader.errors.push(FieldError { path: reader.path_of(field), problem: problem.into() });
         };
@@ -124,25 +131,37 @@ impl Fields {
     }
 
     /// Reads one number, or one for each policy by its name. All policies may be left out only of what was used.
-    fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str) {
+    fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str, kind: ArgumentKind) {
         let path = reader.path_of(field);
         let accepts = format!("{AMOUNT}, or one for each policy by its name");
         match reader.take_amount(field, &accepts) {
             None => {}
-            Some(Tree::Table(by_policy)) if field == "used" || !by_policy.is_empty() => {
+            Some(Tree::Table(by_policy)) if kind == ArgumentKind::Used || !by_policy.is_empty() => {
                 let mut amounts = Vec::new();
                 for (name, tree) in by_policy {
                     match integer(&tree) {
-                        Some(amount) => amounts.push((name, amount as f64)),
+                        Some(amount) => amounts.push((name, Amount(amount as f64))),
                         None => reader.errors.push(invalid(format!("{path}.{name}"), &tree, AMOUNT)),
                     }
                 }
-                self.amounts = Some(amounts);
+                self.amounts.push((field, Amounts::ByPolicy(amounts)));
             }
-            Some(found) => match integer(&found) {
-                Some(amount) => self.amount = Some(amount as i64),
+            Some(found) => match signless_integer(&found) {
+                Some(amount) => self.add_amount(field, Some(amount)),
                 None => reader.reject(field, &found, accepts),
             },
+        }
+    }
+
+    /// Returns the first amount that the operation takes; 1 for a cost that is left out or by policy, and 0 for others.
+    fn amount(&self, schema: &OperationSchema) -> i64 {
+        let Some(first) = schema.takes.iter().find(|argument| is_amount(argument.kind)) else { return 0 };
+        let length = || self.length.as_ref().and_then(Value::as_duration).map(|length| length as i64);
+        let default = i64::from(matches!(first.kind, ArgumentKind::Costs | ArgumentKind::Change));
+        match self.amounts.iter().find(|(field, _)| *field == first.field) {
+            Some((_, Amounts::All(amount))) => amount.0 as i64,
+            _ if first.kind == ArgumentKind::Length => length().unwrap_or(default),
+            _ => default,
         }
     }
 
@@ -150,7 +169,7 @@ impl Fields {
     pub(super) fn into_item(
         mut self,
         config: &Config,
-        operation: &str,
+        schema: &OperationSchema,
         names: &[String],
     ) -> Result<Item, RequestError> {
         let given = match self.parts.take() {
@@ -158,79 +177,79 @@ impl Fields {
             None => ItemKey::Own(mem::take(&mut self.key)),
         };
         let key = match &self.id {
-            Some(id) if operation == "lease" => lease_key(id, given)?,
+            Some(id) if schema.on == On::Key => lease_key(id, given)?,
             Some(id) => ItemKey::of_reservation(id)?.0,
             None => given,
         };
-        let default_amount = i64::from(matches!(operation, "hit" | "undo" | "peek" | "inc" | "reserve"));
-        let amount = self.amount.unwrap_or(default_amount);
-        let item = Item::new(config, operation, names, &key, amount, self.of.clone())?;
-        for (name, _) in self.amounts.iter().flatten() {
-            if !item.policies.names().any(|known| known == name) {
-                let field = if operation == "settle" { "used" } else { "cost" };
+        let item = Item::new(config, schema, names, &key, self.amount(schema), self.of.clone())?;
+        for (field, amounts) in &self.amounts {
+            let Amounts::ByPolicy(list) = amounts else { continue };
+            if let Some((name, _)) = list.iter().find(|(name, _)| item.policies.names().all(|known| known != name)) {
                 return Err(RequestError::unknown_policy(field, Some(name), &listed(item.policies.names())));
             }
         }
-        let ttl = match (operation, &self.ttl) {
-            ("lease", ttl) => ttl.as_ref().map(wire::lease_ttl),
-            ("extend", None) => Some(wire::ttl(&Value::Null)),
-            (_, ttl) => ttl.as_ref().map(wire::ttl),
-        };
-        let ttl = ttl.transpose()?;
-        let needs_question = match operation {
-            "hit" | "peek" => self.amounts.is_some() || self.undoable,
-            "reset" => self.reservations,
-            _ => matches!(
-                operation,
-                "undo" | "reserve" | "settle" | "cancel" | "extend" | "lease" | "except" | "exceptions"
-            ),
-        };
-        if !needs_question {
+        self.check_ttl(schema)?;
+        let is_by_policy = self.amounts.iter().any(|(_, amounts)| matches!(amounts, Amounts::ByPolicy(_)));
+        if schema.plain && !is_by_policy && self.flags.is_empty() {
             return Ok(item);
         }
-        let credit = config.credit && operation == "lease";
-        let length = self.length.as_ref().map(wire::exception_length).transpose()?;
-        self.length = length.map(|length| Value::Number(length as f64));
-        let exception = self.exception.take().map(read_exception).transpose()?.flatten();
-        let exception = exception.as_ref().map(wire::raw_exception).transpose()?;
-        let question = self.into_question(operation, &item.policies, key, ttl, (credit, exception.as_deref()))?;
+        let question = self.into_question(config, schema, &item.policies, key)?;
         Ok(Item { question: Some(question), ..item })
+    }
+
+    /// Checks the `ttl`, and replaces it by milliseconds.
+    fn check_ttl(&mut self, schema: &OperationSchema) -> Result<(), Error> {
+        let Some(argument) = schema.takes.iter().find(|argument| argument.field == "ttl") else { return Ok(()) };
+        let given = match self.ttl.take() {
+            None if argument.required => Value::Null,
+            None => return Ok(()),
+            Some(ttl) => ttl,
+        };
+        let ttl = if argument.kind == ArgumentKind::Ttl { wire::ttl(&given)? } else { wire::lease_ttl(&given)? };
+        self.ttl = Some(Value::Number(ttl as f64));
+        Ok(())
     }
 
     /// Returns the question in JSON.
     fn into_question(
-        self,
-        operation: &str,
+        mut self,
+        config: &Config,
+        schema: &OperationSchema,
         policies: &Policies,
         key: ItemKey,
-        ttl: Option<u64>,
-        (credit, exception): (bool, Option<&RawValue>),
-    ) -> Result<String, Error> {
+    ) -> Result<String, RequestError> {
+        let length = self.length.as_ref().map(wire::exception_length).transpose()?;
+        let exception = self.exception.take().map(read_exception).transpose()?.flatten();
+        let exception = exception.as_ref().map(wire::raw_exception).transpose()?;
         let policies = wire::json_of(policies)?;
-        let by_policy =
-            |list: Vec<(String, f64)>| list.into_iter().map(|(name, amount)| (name.into(), Amount(amount))).collect();
         let key = match key {
             ItemKey::Own(key) => format!("{KEY}{key}"),
             ItemKey::Rule(object) => format!("{OBJECT}{object}"),
         };
+        let amounts = |field| self.amounts.iter().find(|(own, _)| *own == field).map(|(_, own)| own.clone());
         let question = Question {
-            amount: self.amount.map(|amount| Amount(amount as f64)),
-            used: self.used.map(|used| Amount(used as f64)),
-            size: self.size.map(|size| Amount(size as f64)),
-            credit,
-            amounts: self.amounts.map(by_policy),
-            ttl: ttl.map(|ttl| Value::Number(ttl as f64)),
+            cost: amounts("cost"),
+            used: amounts("used"),
+            size: amounts("size").and_then(|size| size.all()),
+            credit: config.credit && schema.gives == Gives::Lease,
+            ttl: self.ttl,
             id: self.hit.map(|hit| hit.to_string()).or(self.id).map(Into::into),
             key: Some(key.into()),
-            undoable: self.undoable,
-            reservations: self.reservations,
-            exception,
+            undoable: self.flags.contains(&"undoable"),
+            reservations: self.flags.contains(&"reservations"),
+            exception: exception.as_deref(),
             until: self.until.map(|until| Amount(until as f64)),
-            length: self.length,
-            ..Question::new(operation, &policies)
+            length: length.map(|length| Value::Number(length as f64)),
+            ..Question::new(schema.name, &policies)
         };
         Ok(question.to_json())
     }
+}
+
+/// Returns whether an argument is an amount.
+fn is_amount(kind: ArgumentKind) -> bool {
+    use ArgumentKind::{Amount, Change, Costs, Count, Length, Used};
+    matches!(kind, Amount | Change | Costs | Count | Length | Used)
 }
 
 /// Returns the key of a lease. Checks that the lease is of `key` and has one amount for all policies.
@@ -247,23 +266,28 @@ fn signed_integer(tree: &Tree) -> Option<i64> {
     }
 }
 
-fn required_count(reader: &mut Reader<'_>) -> Option<i64> {
-    let found = reader.take("count").unwrap_or(Tree::Null);
-    let count = integer(&found);
-    if count.is_none() {
-        reader.reject("count", &found, AMOUNT);
-    }
-    count.map(|count| count as i64)
+fn signless_integer(tree: &Tree) -> Option<i64> {
+    integer(tree).map(|amount| amount as i64)
 }
 
-/// Takes how long a ban is to last.
-fn required_length(reader: &mut Reader<'_>) -> Option<i64> {
-    let found = reader.take("for").unwrap_or(Tree::Null);
-    let length = Value::deserialize(found.clone()).ok().and_then(|value| wire::ban(&value).ok());
-    if length.is_none() {
-        reader.reject("for", &found, Expected::Duration);
+/// Returns a value of a policy; `None` for a list or a table.
+fn value(tree: &Tree) -> Option<Value> {
+    Value::deserialize(tree.clone()).ok()
+}
+
+/// Takes a required field through `read`, which returns `None` for an invalid value.
+fn required<T>(
+    reader: &mut Reader<'_>,
+    field: &'static str,
+    accepts: impl Display,
+    read: impl Fn(&Tree) -> Option<T>,
+) -> Option<T> {
+    let found = reader.take(field).unwrap_or(Tree::Null);
+    let value = read(&found);
+    if value.is_none() {
+        reader.reject(field, &found, accepts);
     }
-    length.map(|length| length as i64)
+    value
 }
 
 /// Reads an exception; `None` if it is null.
@@ -285,14 +309,4 @@ fn required_id(reader: &mut Reader<'_>) -> String {
             String::new()
         }
     }
-}
-
-/// Takes the id of a hit.
-fn required_hit(reader: &mut Reader<'_>) -> Option<HitId> {
-    let found = reader.take("id").unwrap_or(Tree::Null);
-    let id = non_empty_text(&found).and_then(|id| id.parse().ok());
-    if id.is_none() {
-        reader.reject("id", &found, "the id of a hit, as hit returned it");
-    }
-    id
 }

@@ -33,20 +33,20 @@ fn an_item_with_more_than_an_amount_has_a_question() {
     };
     assert_eq!(
         item("hit", r#"{"policy":"api","key":"a","cost":{"api":3}}"#),
-        question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"sa""#)
+        question("/key=1:a", 1, "hit", r#""cost":{"api":3},"key":"sa""#)
     );
     assert_eq!(
         item("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s"}"#),
-        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"sa""#)
+        question("/key=1:a", 2, "reserve", r#""cost":2,"ttl":2000,"key":"sa""#)
     );
     assert_eq!(
         item("hit", r#"{"policy":"api","key":"a","cost":2,"undoable":true}"#),
-        question("/key=1:a", 2, "hit", r#""amount":2,"key":"sa","undoable":true"#)
+        question("/key=1:a", 2, "hit", r#""cost":2,"key":"sa","undoable":true"#)
     );
     assert_eq!(item("hit", r#"{"policy":"api","key":"a","undoable":false}"#), Ok("/key=1:a 1 None".into()));
     assert_eq!(
         item("undo", r#"{"policy":"api","key":"a","cost":{"api":3},"id":"000000000000002a.lw.3"}"#),
-        question("/key=1:a", 1, "undo", r#""amounts":[["api",3]],"id":"000000000000002a.lw.3","key":"sa""#)
+        question("/key=1:a", 1, "undo", r#""cost":{"api":3},"id":"000000000000002a.lw.3","key":"sa""#)
     );
     let id = "0000000000000000000000000000002a.lw.a.sb.c";
     assert_eq!(
@@ -56,7 +56,7 @@ fn an_item_with_more_than_an_amount_has_a_question() {
     let id = "0000000000000000000000000000002a.lw.a.sa";
     assert_eq!(
         item("lease", &format!(r#"{{"policy":"api","key":"a","id":"{id}","cost":1,"used":3,"size":8,"ttl":"2s"}}"#)),
-        question("/key=1:a", 1, "lease", &format!(r#""amount":1,"ttl":2000,"id":"{id}","key":"sa","used":3,"size":8"#))
+        question("/key=1:a", 1, "lease", &format!(r#""cost":1,"used":3,"size":8,"ttl":2000,"id":"{id}","key":"sa""#))
     );
     assert_eq!(item("lease", r#"{"policy":"api","key":"a"}"#), question("/key=1:a", 0, "lease", r#""key":"sa""#));
     assert_eq!(
