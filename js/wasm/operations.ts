@@ -15,7 +15,8 @@ export const operations = {
     plain: true,
   },
   peek: {
-    summary: "Returns what a hit would return. Changes no state.",
+    summary:
+      "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
     on: "key",
     policies: "all",
     takes: { cost: { kind: "costs", required: false } },
