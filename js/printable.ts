@@ -1,7 +1,7 @@
 // Texts of others on a terminal or in a log.
 
-/** Controls of C0 and C1, separators of lines, and marks of direction. */
-const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
+/** Controls of C0 and C1, separators of lines, and marks of direction. Hermes has no classes of characters by property. */
+const unsafe = /[^ -~\u00a0-\uffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Returns a text without what a terminal would act on, or what would show the text around it in another order. */
 export const printable = (text: string): string => text.replace(unsafe, "\ufffd");

@@ -161,7 +161,8 @@ const OF_APPLICATIONS: &[Surface] = &[Memory, Ledger, Step, Store, Redis, Remote
 
 const BY_REQUESTS: (&[Surface], &str) = (&[Rule, Command], "requests do it, not operators");
 const IN_LEDGER: (&[Surface], &str) = (&[Step], "it has more than an amount; use a `Ledger`");
-const BY_HIT_ALL: (&[Surface], &str) = (OF_APPLICATIONS, "`hitAll` does it");
+const BY_HIT_ALL: (&[Surface], &str) =
+    (&[Memory, Ledger, Step, Store, Redis, Remote, Rule, Command], "`hitAll` does it");
 const BY_LIMITERS: (&[Surface], &str) = (OF_APPLICATIONS, "limiters with leases do it");
 
 const fn optional(field: &'static str, kind: ArgumentKind, about: &'static str) -> ArgumentSchema {
@@ -287,11 +288,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
         summary: "Returns the exception of the key that is in force.",
         gives: Gives::Exception,
         reads: true,
-        lacks: &[
-            IN_LEDGER,
-            (&[Command], "`except` without numbers prints it"),
-            (&[Limits], "it is called `exception`"),
-        ],
+        lacks: &[IN_LEDGER, (&[Limits], "it is called `exception`")],
         ..ON_KEY
     },
     OperationSchema {

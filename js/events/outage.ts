@@ -1,4 +1,4 @@
-import { onOneLine } from "../one-line.ts";
+import { printable } from "../printable.ts";
 
 /** How a decision was made while a store did not respond. */
 export type WithoutStore = "allow" | "deny" | "fallback";
@@ -85,7 +85,7 @@ export class Outage {
   }
 
   #log(line: string): void {
-    console.warn(`tollgate: ${onOneLine(line)}`);
+    console.warn(`tollgate: ${printable(line)}`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { onOneLine } from "../one-line.ts";
+import { printable } from "../printable.ts";
 
 const given = new Set<string>();
 
@@ -24,6 +24,6 @@ export class Warnings {
     const others = this.#since === 0 ? "" : ` (and ${this.#since} such before)`;
     this.#warnedAt = now;
     this.#since = 0;
-    console.warn(`tollgate: ${onOneLine(text)}${others}`);
+    console.warn(`tollgate: ${printable(text)}${others}`);
   }
 }

@@ -306,7 +306,7 @@ test("a cost under any name of a policy reaches a limiter elsewhere", async () =
     bodies.push(await request.text());
     throw new Error("no server");
   };
-  const given = { url: "https://limits.example.com/", token: "a", policy: "api", fetch };
+  const given = { url: "https://limits.example.com/_tollgate", token: "a", policy: "api", fetch };
   const remote = new RemoteLimiter({ ...given, onError: "deny" });
   await remote.hit("a", JSON.parse('{ "__proto__": 5 }'));
   assert.match(bodies.join(), /"__proto__":5/);
