@@ -9,7 +9,7 @@
 pub struct OperationSchema {
     /// The name in the HTTP API. That of a method is the same in camelCase.
     pub name: &'static str,
-    pub summary: &'static str,
+    pub summary: Text,
     pub on: On,
     pub policies: Named,
     /// The arguments beside the key, in the order in which the API reads them.
@@ -20,8 +20,41 @@ pub struct OperationSchema {
     /// Whether it has an amount at most, and gives numbers: an object then takes it without JSON.
     pub plain: bool,
     /// The surfaces that do not have it, and why.
-    pub lacks: &'static [(&'static [Surface], &'static str)],
+    pub lacks: Lacks,
 }
+
+/// A description. The wasm of the Worker has none: it would load what it never shows.
+#[cfg(not(target_family = "wasm"))]
+pub type Text = &'static str;
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, reason = "as above")]
+pub type Text = ();
+
+/// Surfaces, and why they lack an operation.
+type Lacking = (&'static [Surface], &'static str);
+
+/// The surfaces that lack an operation; none in wasm.
+#[cfg(not(target_family = "wasm"))]
+pub type Lacks = &'static [Lacking];
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, reason = "as above")]
+pub type Lacks = ();
+
+#[cfg(not(target_family = "wasm"))]
+const fn text(text: &'static str) -> Text {
+    text
+}
+
+#[cfg(not(target_family = "wasm"))]
+const fn lacks(lacks: &'static [Lacking]) -> Lacks {
+    lacks
+}
+
+#[cfg(target_family = "wasm")]
+const fn text(_: &'static str) -> Text {}
+
+#[cfg(target_family = "wasm")]
+const fn lacks(_: &'static [Lacking]) -> Lacks {}
 
 /// What an operation is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +87,7 @@ pub struct ArgumentSchema {
     pub kind: ArgumentKind,
     pub required: bool,
     /// A description; empty if that of its kind is enough.
-    pub about: &'static str,
+    pub about: Text,
 }
 
 /// The kind of an argument.
@@ -159,18 +192,17 @@ use Surface::{Command, Ledger, Limits, Memory, Redis, Remote, Rpc, Rule, Step, S
 /// The surfaces of applications: all but the HTTP API and the object.
 const OF_APPLICATIONS: &[Surface] = &[Memory, Ledger, Step, Store, Redis, Remote, Rule, Rpc, Limits, Command];
 
-const BY_REQUESTS: (&[Surface], &str) = (&[Rule, Command], "requests do it, not operators");
-const IN_LEDGER: (&[Surface], &str) = (&[Step], "it has more than an amount; use a `Ledger`");
-const BY_HIT_ALL: (&[Surface], &str) =
-    (&[Memory, Ledger, Step, Store, Redis, Remote, Rule, Command], "`hitAll` does it");
-const BY_LIMITERS: (&[Surface], &str) = (OF_APPLICATIONS, "limiters with leases do it");
+const BY_REQUESTS: Lacking = (&[Rule, Command], "requests do it, not operators");
+const IN_LEDGER: Lacking = (&[Step], "it has more than an amount; use a `Ledger`");
+const BY_HIT_ALL: Lacking = (&[Memory, Ledger, Step, Store, Redis, Remote, Rule, Command], "`hitAll` does it");
+const BY_LIMITERS: Lacking = (OF_APPLICATIONS, "limiters with leases do it");
 
 const fn optional(field: &'static str, kind: ArgumentKind, about: &'static str) -> ArgumentSchema {
-    ArgumentSchema { field, kind, required: false, about }
+    ArgumentSchema { field, kind, required: false, about: text(about) }
 }
 
 const fn required(field: &'static str, kind: ArgumentKind, about: &'static str) -> ArgumentSchema {
-    ArgumentSchema { field, kind, required: true, about }
+    ArgumentSchema { field, kind, required: true, about: text(about) }
 }
 
 const COST: ArgumentSchema = optional("cost", Costs, "");
@@ -179,61 +211,63 @@ const ID: ArgumentSchema = required("id", Reservation, "The id of a reservation,
 /// The fields of most operations.
 const ON_KEY: OperationSchema = OperationSchema {
     name: "",
-    summary: "",
+    summary: text(""),
     on: On::Key,
     policies: Named::None,
     takes: &[],
     gives: Gives::Decision,
     reads: false,
     plain: false,
-    lacks: &[],
+    lacks: lacks(&[]),
 };
 
 /// All operations.
 pub const OPERATIONS: [OperationSchema; 17] = [
     OperationSchema {
         name: "hit",
-        summary: "Decides whether the key may act now, and charges the cost if so.",
+        summary: text("Decides whether the key may act now, and charges the cost if so."),
         policies: Named::All,
         takes: &[COST, optional("undoable", Flag, "Whether the result has an id for undo.")],
         gives: Gives::Hit,
         plain: true,
-        lacks: &[BY_REQUESTS],
+        lacks: lacks(&[BY_REQUESTS]),
         ..ON_KEY
     },
     OperationSchema {
         name: "peek",
-        summary: "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
+        summary: text(
+            "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
+        ),
         policies: Named::All,
         takes: &[COST],
         reads: true,
         plain: true,
-        lacks: &[(&[Command], "`get` prints it")],
+        lacks: lacks(&[(&[Command], "`get` prints it")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "inc",
-        summary: "Adds a cost to the count, whether it fits or not.",
+        summary: text("Adds a cost to the count, whether it fits or not."),
         policies: Named::One,
         takes: &[optional("cost", Change, "A negative cost gives back.")],
         gives: Gives::Count("count"),
         plain: true,
-        lacks: &[(&[Command], "use `reset`, `except` or `ban`")],
+        lacks: lacks(&[(&[Command], "use `reset`, `except` or `ban`")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "set",
-        summary: "Sets the key's count, as if it had just been used, or its tokens.",
+        summary: text("Sets the key's count, as if it had just been used, or its tokens."),
         policies: Named::One,
         takes: &[required("count", Count, "")],
         gives: Gives::Count("count"),
         plain: true,
-        lacks: &[(&[Command], "use `reset`, `except` or `ban`")],
+        lacks: lacks(&[(&[Command], "use `reset`, `except` or `ban`")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "get",
-        summary: "Returns the key's count, and the exception that is in force.",
+        summary: text("Returns the key's count, and the exception that is in force."),
         policies: Named::One,
         gives: Gives::CountAndException("count"),
         reads: true,
@@ -242,17 +276,17 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "expires_at",
-        summary: "Returns when the key's state ends; 0 if it has none.",
+        summary: text("Returns when the key's state ends; 0 if it has none."),
         policies: Named::One,
         gives: Gives::Time("expiresAt"),
         reads: true,
         plain: true,
-        lacks: &[(&[Command], "`get` prints it")],
+        lacks: lacks(&[(&[Command], "`get` prints it")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "ban",
-        summary: "Denies every hit of the key for so long, or changes the end of the ban that holds.",
+        summary: text("Denies every hit of the key for so long, or changes the end of the ban that holds."),
         policies: Named::Ban,
         takes: &[required("for", Length, "Milliseconds, or a text such as 1h.")],
         gives: Gives::Time("until"),
@@ -261,7 +295,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "unban",
-        summary: "Lifts the ban of the key and forgets its past ones.",
+        summary: text("Lifts the ban of the key and forgets its past ones."),
         policies: Named::Ban,
         gives: Gives::Flag("unbanned"),
         plain: true,
@@ -269,7 +303,9 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "except",
-        summary: "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
+        summary: text(
+            "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
+        ),
         takes: &[
             required("exception", Exception, ""),
             optional("until", Time, "When it ends, in milliseconds since the epoch."),
@@ -280,20 +316,20 @@ pub const OPERATIONS: [OperationSchema; 17] = [
             ),
         ],
         gives: Gives::ExceptionEnd("until"),
-        lacks: &[IN_LEDGER],
+        lacks: lacks(&[IN_LEDGER]),
         ..ON_KEY
     },
     OperationSchema {
         name: "exceptions",
-        summary: "Returns the exception of the key that is in force.",
+        summary: text("Returns the exception of the key that is in force."),
         gives: Gives::Exception,
         reads: true,
-        lacks: &[IN_LEDGER, (&[Limits], "it is called `exception`")],
+        lacks: lacks(&[IN_LEDGER, (&[Limits], "it is called `exception`")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "reset",
-        summary: "Removes the key's states, and its reservations if `reservations` is true.",
+        summary: text("Removes the key's states, and its reservations if `reservations` is true."),
         takes: &[optional("reservations", Flag, "")],
         gives: Gives::Flag("reset"),
         plain: true,
@@ -301,53 +337,57 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "undo",
-        summary: "Gives back what of a hit still counts, within ten seconds of it and once.",
+        summary: text("Gives back what of a hit still counts, within ten seconds of it and once."),
         policies: Named::All,
         takes: &[required("id", Hit, "As hit returned it."), COST],
         gives: Gives::Flag("undone"),
-        lacks: &[BY_HIT_ALL],
+        lacks: lacks(&[BY_HIT_ALL]),
         ..ON_KEY
     },
     OperationSchema {
         name: "reserve",
-        summary: "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
+        summary: text(
+            "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
+        ),
         policies: Named::All,
         takes: &[COST, optional("ttl", Ttl, "")],
         gives: Gives::Reserved,
-        lacks: &[IN_LEDGER, BY_REQUESTS],
+        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
         ..ON_KEY
     },
     OperationSchema {
         name: "settle",
-        summary: "Closes a reservation and charges the used amount, by default all of it.",
+        summary: text("Closes a reservation and charges the used amount, by default all of it."),
         on: On::Reservation,
         policies: Named::All,
         takes: &[ID, optional("used", Used, "")],
         gives: Gives::Settlement,
-        lacks: &[IN_LEDGER, BY_REQUESTS],
+        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
         ..ON_KEY
     },
     OperationSchema {
         name: "cancel",
-        summary: "Closes a reservation without a charge.",
+        summary: text("Closes a reservation without a charge."),
         on: On::Reservation,
         takes: &[ID],
         gives: Gives::Settlement,
-        lacks: &[IN_LEDGER, BY_REQUESTS, (&[Ledger], "settle with 0")],
+        lacks: lacks(&[IN_LEDGER, BY_REQUESTS, (&[Ledger], "settle with 0")]),
         ..ON_KEY
     },
     OperationSchema {
         name: "extend",
-        summary: "Moves the end of a reservation to `ttl` from now.",
+        summary: text("Moves the end of a reservation to `ttl` from now."),
         on: On::Reservation,
         takes: &[ID, required("ttl", Ttl, "")],
         gives: Gives::Extension,
-        lacks: &[IN_LEDGER, BY_REQUESTS],
+        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
         ..ON_KEY
     },
     OperationSchema {
         name: "lease",
-        summary: "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
+        summary: text(
+            "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
+        ),
         takes: &[
             optional("cost", Amount, ""),
             optional("id", Lease, "The id of the lease, as lease returned it."),
@@ -356,7 +396,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
             optional("ttl", LeaseTtl, ""),
         ],
         gives: Gives::Lease,
-        lacks: &[BY_LIMITERS],
+        lacks: lacks(&[BY_LIMITERS]),
         ..ON_KEY
     },
 ];
