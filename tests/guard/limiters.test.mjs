@@ -219,7 +219,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
     test("RemoteLimiter: a key that is too long does not pass, whatever onError is", async (t) => {
       const fetch = () => assert.fail("it is not asked");
       const remote = new RemoteLimiter({
-        url: "https://limits.example.com/",
+        url: "https://limits.example.com/_tollgate",
         token: "a",
         policy: "api",
         fetch,
@@ -233,7 +233,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       const limiters = Object.fromEntries(
         [1, 2].map((limit) => {
           const fetch = apiOf(limiterOf(policyOf(limit)));
-          const options = { url: "https://limits.example.com/", token: "a", policy: "api", fetch };
+          const options = { url: "https://limits.example.com/_tollgate", token: "a", policy: "api", fetch };
           return [limit, new RemoteLimiter(options)];
         }),
       );

@@ -100,8 +100,8 @@ describe("a hit that can be undone", () => {
     ]);
     expect([await bound.get(policy, key, "api"), await bound.get(policy, key, "tokens")]).toEqual([0, 0]);
     expect(await bound.hitUndoable("api", key, 11)).toMatchObject({ allowed: false, id: "" });
-    await expect(bound.undo("api", key, "lost")).rejects.toMatchObject({ code: "invalid_option" });
-    await expect(bound.undo("api", key, 7 as never)).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(bound.undo("api", key, "lost")).rejects.toMatchObject({ code: "invalid_request" });
+    await expect(bound.undo("api", key, 7 as never)).rejects.toMatchObject({ code: "invalid_request" });
     await expect(bound.undo("api", "", id)).rejects.toMatchObject({ code: "invalid_key" });
     await expect(bound.hitUndoable("api", key, -1)).rejects.toMatchObject({ code: "invalid_cost" });
   });
