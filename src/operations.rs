@@ -9,7 +9,7 @@
 pub struct OperationSchema {
     /// The name in the HTTP API. That of a method is the same in camelCase.
     pub name: &'static str,
-    pub summary: Text,
+    pub summary: &'static str,
     pub on: On,
     pub policies: Named,
     /// The arguments beside the key, in the order in which the API reads them.
@@ -20,41 +20,8 @@ pub struct OperationSchema {
     /// Whether it has an amount at most, and gives numbers: an object then takes it without JSON.
     pub plain: bool,
     /// The surfaces that do not have it, and why.
-    pub lacks: Lacks,
+    pub lacks: &'static [(&'static [Surface], &'static str)],
 }
-
-/// A description. The wasm of the Worker has none: it would load what it never shows.
-#[cfg(not(target_family = "wasm"))]
-pub type Text = &'static str;
-#[cfg(target_family = "wasm")]
-#[allow(missing_docs, reason = "as above")]
-pub type Text = ();
-
-/// Surfaces, and why they lack an operation.
-type Lacking = (&'static [Surface], &'static str);
-
-/// The surfaces that lack an operation; none in wasm.
-#[cfg(not(target_family = "wasm"))]
-pub type Lacks = &'static [Lacking];
-#[cfg(target_family = "wasm")]
-#[allow(missing_docs, reason = "as above")]
-pub type Lacks = ();
-
-#[cfg(not(target_family = "wasm"))]
-const fn text(text: &'static str) -> Text {
-    text
-}
-
-#[cfg(not(target_family = "wasm"))]
-const fn lacks(lacks: &'static [Lacking]) -> Lacks {
-    lacks
-}
-
-#[cfg(target_family = "wasm")]
-const fn text(_: &'static str) -> Text {}
-
-#[cfg(target_family = "wasm")]
-const fn lacks(_: &'static [Lacking]) -> Lacks {}
 
 /// What an operation is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +54,7 @@ pub struct ArgumentSchema {
     pub kind: ArgumentKind,
     pub required: bool,
     /// A description; empty if that of its kind is enough.
-    pub about: Text,
+    pub about: &'static str,
 }
 
 /// The kind of an argument.
@@ -192,17 +159,18 @@ use Surface::{Command, Ledger, Limits, Memory, Redis, Remote, Rpc, Rule, Step, S
 /// The surfaces of applications: all but the HTTP API and the object.
 const OF_APPLICATIONS: &[Surface] = &[Memory, Ledger, Step, Store, Redis, Remote, Rule, Rpc, Limits, Command];
 
-const BY_REQUESTS: Lacking = (&[Rule, Command], "requests do it, not operators");
-const IN_LEDGER: Lacking = (&[Step], "it has more than an amount; use a `Ledger`");
-const BY_HIT_ALL: Lacking = (&[Memory, Ledger, Step, Store, Redis, Remote, Rule, Command], "`hitAll` does it");
-const BY_LIMITERS: Lacking = (OF_APPLICATIONS, "limiters with leases do it");
+const BY_REQUESTS: (&[Surface], &str) = (&[Rule, Command], "requests do it, not operators");
+const IN_LEDGER: (&[Surface], &str) = (&[Step], "it has more than an amount; use a `Ledger`");
+const BY_HIT_ALL: (&[Surface], &str) =
+    (&[Memory, Ledger, Step, Store, Redis, Remote, Rule, Command], "`hitAll` does it");
+const BY_LIMITERS: (&[Surface], &str) = (OF_APPLICATIONS, "limiters with leases do it");
 
 const fn optional(field: &'static str, kind: ArgumentKind, about: &'static str) -> ArgumentSchema {
-    ArgumentSchema { field, kind, required: false, about: text(about) }
+    ArgumentSchema { field, kind, required: false, about }
 }
 
 const fn required(field: &'static str, kind: ArgumentKind, about: &'static str) -> ArgumentSchema {
-    ArgumentSchema { field, kind, required: true, about: text(about) }
+    ArgumentSchema { field, kind, required: true, about }
 }
 
 const COST: ArgumentSchema = optional("cost", Costs, "");
@@ -211,63 +179,61 @@ const ID: ArgumentSchema = required("id", Reservation, "The id of a reservation,
 /// The fields of most operations.
 const ON_KEY: OperationSchema = OperationSchema {
     name: "",
-    summary: text(""),
+    summary: "",
     on: On::Key,
     policies: Named::None,
     takes: &[],
     gives: Gives::Decision,
     reads: false,
     plain: false,
-    lacks: lacks(&[]),
+    lacks: &[],
 };
 
 /// All operations.
 pub const OPERATIONS: [OperationSchema; 17] = [
     OperationSchema {
         name: "hit",
-        summary: text("Decides whether the key may act now, and charges the cost if so."),
+        summary: "Decides whether the key may act now, and charges the cost if so.",
         policies: Named::All,
         takes: &[COST, optional("undoable", Flag, "Whether the result has an id for undo.")],
         gives: Gives::Hit,
         plain: true,
-        lacks: lacks(&[BY_REQUESTS]),
+        lacks: &[BY_REQUESTS],
         ..ON_KEY
     },
     OperationSchema {
         name: "peek",
-        summary: text(
-            "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
-        ),
+        summary: "Returns the decision of a hit without making it: its numbers include the cost, if that would be allowed. A cost of 0 tells what counts now. Changes no state.",
         policies: Named::All,
         takes: &[COST],
         reads: true,
         plain: true,
-        lacks: lacks(&[(&[Command], "`get` prints it")]),
+        lacks: &[(&[Command], "`get` prints it")],
         ..ON_KEY
     },
     OperationSchema {
         name: "inc",
-        summary: text("Adds a cost to the count, whether it fits or not."),
+        summary: "Adds a cost to the count, whether it fits or not.",
         policies: Named::One,
         takes: &[optional("cost", Change, "A negative cost gives back.")],
         gives: Gives::Count("count"),
         plain: true,
-        lacks: lacks(&[(&[Command], "use `reset`, `except` or `ban`")]),
+        lacks: &[(&[Command], "use `reset`, `except` or `ban`")],
         ..ON_KEY
     },
     OperationSchema {
         name: "set",
-        summary: text("Sets the key's count, as if it had just been used, or its tokens."),
+        summary: "Sets the key's count, as if it had just been used, or its tokens.",
         policies: Named::One,
         takes: &[required("count", Count, "")],
         gives: Gives::Count("count"),
         plain: true,
-        lacks: lacks(&[(&[Command], "use `reset`, `except` or `ban`")]),
+        lacks: &[(&[Command], "use `reset`, `except` or `ban`")],
         ..ON_KEY
     },
     OperationSchema {
         name: "get",
-        summary: text("Returns the key's count, and the exception that is in force."),
+        summary: "Returns the key's count, and the exception that is in force.",
         policies: Named::One,
         gives: Gives::CountAndException("count"),
         reads: true,
@@ -276,17 +242,17 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "expires_at",
-        summary: text("Returns when the key's state ends; 0 if it has none."),
+        summary: "Returns when the key's state ends; 0 if it has none.",
         policies: Named::One,
         gives: Gives::Time("expiresAt"),
         reads: true,
         plain: true,
-        lacks: lacks(&[(&[Command], "`get` prints it")]),
+        lacks: &[(&[Command], "`get` prints it")],
         ..ON_KEY
     },
     OperationSchema {
         name: "ban",
-        summary: text("Denies every hit of the key for so long, or changes the end of the ban that holds."),
+        summary: "Denies every hit of the key for so long, or changes the end of the ban that holds.",
         policies: Named::Ban,
         takes: &[required("for", Length, "Milliseconds, or a text such as 1h.")],
         gives: Gives::Time("until"),
@@ -295,7 +261,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "unban",
-        summary: text("Lifts the ban of the key and forgets its past ones."),
+        summary: "Lifts the ban of the key and forgets its past ones.",
         policies: Named::Ban,
         gives: Gives::Flag("unbanned"),
         plain: true,
@@ -303,9 +269,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "except",
-        summary: text(
-            "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
-        ),
+        summary: "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
         takes: &[
             required("exception", Exception, ""),
             optional("until", Time, "When it ends, in milliseconds since the epoch."),
@@ -316,20 +280,20 @@ pub const OPERATIONS: [OperationSchema; 17] = [
             ),
         ],
         gives: Gives::ExceptionEnd("until"),
-        lacks: lacks(&[IN_LEDGER]),
+        lacks: &[IN_LEDGER],
         ..ON_KEY
     },
     OperationSchema {
         name: "exceptions",
-        summary: text("Returns the exception of the key that is in force."),
+        summary: "Returns the exception of the key that is in force.",
         gives: Gives::Exception,
         reads: true,
-        lacks: lacks(&[IN_LEDGER, (&[Limits], "it is called `exception`")]),
+        lacks: &[IN_LEDGER, (&[Limits], "it is called `exception`")],
         ..ON_KEY
     },
     OperationSchema {
         name: "reset",
-        summary: text("Removes the key's states, and its reservations if `reservations` is true."),
+        summary: "Removes the key's states, and its reservations if `reservations` is true.",
         takes: &[optional("reservations", Flag, "")],
         gives: Gives::Flag("reset"),
         plain: true,
@@ -337,57 +301,53 @@ pub const OPERATIONS: [OperationSchema; 17] = [
     },
     OperationSchema {
         name: "undo",
-        summary: text("Gives back what of a hit still counts, within ten seconds of it and once."),
+        summary: "Gives back what of a hit still counts, within ten seconds of it and once.",
         policies: Named::All,
         takes: &[required("id", Hit, "As hit returned it."), COST],
         gives: Gives::Flag("undone"),
-        lacks: lacks(&[BY_HIT_ALL]),
+        lacks: &[BY_HIT_ALL],
         ..ON_KEY
     },
     OperationSchema {
         name: "reserve",
-        summary: text(
-            "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
-        ),
+        summary: "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
         policies: Named::All,
         takes: &[COST, optional("ttl", Ttl, "")],
         gives: Gives::Reserved,
-        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
+        lacks: &[IN_LEDGER, BY_REQUESTS],
         ..ON_KEY
     },
     OperationSchema {
         name: "settle",
-        summary: text("Closes a reservation and charges the used amount, by default all of it."),
+        summary: "Closes a reservation and charges the used amount, by default all of it.",
         on: On::Reservation,
         policies: Named::All,
         takes: &[ID, optional("used", Used, "")],
         gives: Gives::Settlement,
-        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
+        lacks: &[IN_LEDGER, BY_REQUESTS],
         ..ON_KEY
     },
     OperationSchema {
         name: "cancel",
-        summary: text("Closes a reservation without a charge."),
+        summary: "Closes a reservation without a charge.",
         on: On::Reservation,
         takes: &[ID],
         gives: Gives::Settlement,
-        lacks: lacks(&[IN_LEDGER, BY_REQUESTS, (&[Ledger], "settle with 0")]),
+        lacks: &[IN_LEDGER, BY_REQUESTS, (&[Ledger], "settle with 0")],
         ..ON_KEY
     },
     OperationSchema {
         name: "extend",
-        summary: text("Moves the end of a reservation to `ttl` from now."),
+        summary: "Moves the end of a reservation to `ttl` from now.",
         on: On::Reservation,
         takes: &[ID, required("ttl", Ttl, "")],
         gives: Gives::Extension,
-        lacks: lacks(&[IN_LEDGER, BY_REQUESTS]),
+        lacks: &[IN_LEDGER, BY_REQUESTS],
         ..ON_KEY
     },
     OperationSchema {
         name: "lease",
-        summary: text(
-            "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
-        ),
+        summary: "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
         takes: &[
             optional("cost", Amount, ""),
             optional("id", Lease, "The id of the lease, as lease returned it."),
@@ -396,7 +356,7 @@ pub const OPERATIONS: [OperationSchema; 17] = [
             optional("ttl", LeaseTtl, ""),
         ],
         gives: Gives::Lease,
-        lacks: lacks(&[BY_LIMITERS]),
+        lacks: &[BY_LIMITERS],
         ..ON_KEY
     },
 ];
