@@ -18,8 +18,9 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 const SHIPPED: &[u8] = include_bytes!("../build/npm/tollgate_bg.wasm");
 
 // As `js/wasm/generated.ts` has them.
+const SMALL: i32 = 1;
+const VERDICT: i32 = 2;
 const ALLOWED: i32 = 1;
-const SMALL: i32 = 2;
 const INVALID_COST: f64 = -1.0;
 const INVALID_TIME: f64 = -2.0;
 const INVALID_HANDLE: f64 = -3.0;
@@ -104,7 +105,7 @@ impl Shipped {
             _ => integers.iter().map(|&number| number.into()).collect(),
         };
         Decision {
-            allowed: status & ALLOWED != 0,
+            allowed: status >> VERDICT == ALLOWED,
             count: numbers[0] as u64,
             limit: numbers[1] as u64,
             remaining: numbers[2] as u64,
@@ -237,7 +238,7 @@ fn in_use(wasm: &Shipped) -> Vec<SlotLimiter> {
             assert!(limiter.hit(key, cost, NOW).allowed);
         }
         wasm.write_reservation(&[1.0; 32], [1.0, 2.0, 3.0, 4.0], 60_000.0, NOW + 60_000.0);
-        assert!(limiter.call("hit_with", &[0.0, 1.0, NOW, 0.0, RESERVE]) as i32 & ALLOWED > 0);
+        assert_eq!(limiter.call("hit_with", &[0.0, 1.0, NOW, 0.0, RESERVE]) as i32 >> VERDICT, ALLOWED);
     }
     limiters
 }

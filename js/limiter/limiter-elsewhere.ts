@@ -116,14 +116,14 @@ export abstract class LimiterElsewhere<Reserving extends ReserveOptions = Reserv
    *
    * @example
    * ```ts
-   * import { Redis } from "ioredis";
-   * import { RedisLimiter } from "tollgate/redis";
+   * import { StoreLimiter } from "tollgate/store";
+   * import { memoryStore } from "tollgate/testing";
    *
    * const policies = [
    *   { algorithm: "concurrency", limit: 5, name: "running" },
    *   { algorithm: "fix_window", limit: 90_000, scale: "1m", name: "tpm" },
    * ] as const;
-   * const limiter = new RedisLimiter(policies, { client: new Redis() });
+   * const limiter = new StoreLimiter(policies, { store: memoryStore() });
    * const reservation = await limiter.reserve("user:42", { tpm: 4000 }, { ttl: "2m" });
    * if (reservation.allowed) await reservation.settle({ tpm: 1234 });
    * ```

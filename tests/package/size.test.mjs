@@ -44,16 +44,16 @@ async function sizesOf(project, entry) {
 }
 
 /** What `throttledFetch` of `tollgate/throttle` may take with a budget that tabs share. */
-const sharedBudget = 30_950;
+const sharedBudget = 29_300;
 
 /** What learned limits may take in addition. */
 const learnBudget = 1_300;
 
 /** What a page may load in addition where WebAssembly is forbidden. */
-const withoutWasmBudget = 25_100;
+const withoutWasmBudget = 22_300;
 
 /** What waiting may take on top of a limiter. */
-const throttleBudget = 10_350;
+const throttleBudget = 10_500;
 
 /** What the hooks may take on top of a throttle; React itself is the page's own. */
 const reactBudget = 1_910;

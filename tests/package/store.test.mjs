@@ -11,7 +11,7 @@ before(async () => {
   project = await freshProject("store", "tests/package/fixtures/store");
 });
 
-const expected = { cases: 32, allowed: 5, error: "invalid_cost" };
+const expected = { cases: 34, allowed: 5, error: "invalid_cost" };
 
 for (const [name, program, ...args] of [
   ["Node, ES modules", process.execPath, "main.js"],
