@@ -183,7 +183,12 @@ describe("a budget over", () => {
       names.map((name) => inner.get("42", name)),
       expected,
     );
-    const unnamed = new RemoteLimiter({ url: "https://limits.example/_tollgate", token: "t", policy: "api", fetch });
+    const unnamed = new RemoteLimiter({
+      url: "https://limits.example/_tollgate",
+      token: "t",
+      policy: "api",
+      fetch,
+    });
     assert.throws(() => budgetRun({ limiter: unnamed, key: "a" }), { code: "invalid_option" });
   });
 
