@@ -68,7 +68,9 @@ async function answered({
     return answer;
   };
   try {
-    return await isolate.leases.hit(`${names.join()} ${object}`, amount, issuer, background);
+    // Those of rules begin with a number, and a policy may have any name.
+    const key = `${JSON.stringify(names)} ${object}`;
+    return await isolate.leases.hit(key, amount, issuer, background);
   } catch (error) {
     if (error instanceof Rejected) return error.info;
     throw error;
