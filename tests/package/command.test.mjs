@@ -113,7 +113,7 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
     assert.ok(Math.abs(bannedUntil - Date.now() - 7_200_000) < 600_000);
     const unban = ["unban", "user:42", "--policy", "block"];
     assert.equal(await tollgate(unban, { env: asked }), "user:42 is not banned by block any more.\n");
-    assert.equal(await tollgate(unban, { env: asked }), "user:42 was not banned.\n");
+    assert.equal(await tollgate(unban, { env: asked }), "user:42 was not banned by block.\n");
     await assert.rejects(tollgate(["ban", "a", "--policy", "login", "--for", "1h"], { env: asked }), {
       code: 1,
       stderr: /^tollgate ban: .*\n$/,

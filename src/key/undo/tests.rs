@@ -175,6 +175,7 @@ fn marks_take_no_room_of_reservations_and_leave_denials_certain() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "has too many hits for Miri, which is a thousand times slower")]
 fn a_flood_of_undone_hits_costs_the_late_ones() {
     let mut ledger = ledger(Policy::fix_window(100, "1h").unwrap());
     let late = hit(&mut ledger, 3, 10);
