@@ -468,14 +468,15 @@ describe("memory that is left", () => {
   test("by repeated holds: one time for each key", async () => {
     const { time, throttle, done, wait } = start(onePerSecond);
     const bytes = await kept(() => {
-      for (let count = 0; count < 50_000; count += 1) {
+      for (let count = 0; count < 200_000; count += 1) {
         time.now += 1;
         throttle.hold("", 3_600_000);
       }
       time.asked.length = 0;
     });
     assert.equal(time.timers, 0, "nobody waits, so no timer runs");
-    assert.ok(bytes < 200_000, `${bytes} bytes`);
+    // Of less, compiled code and the collector take some at any time.
+    assert.ok(bytes < 400_000, `${bytes} bytes`);
     wait("a");
     assert.equal(time.timers, 1);
     await time.pass(3_600_000);
