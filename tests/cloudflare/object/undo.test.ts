@@ -103,6 +103,7 @@ describe("a hit that can be undone", () => {
     await expect(bound.undo("api", key, "lost")).rejects.toMatchObject({ code: "invalid_request" });
     await expect(bound.undo("api", key, 7 as never)).rejects.toMatchObject({ code: "invalid_request" });
     await expect(bound.undo("api", "", id)).rejects.toMatchObject({ code: "invalid_key" });
-    await expect(bound.hitUndoable("api", key, -1)).rejects.toMatchObject({ code: "invalid_cost" });
+    await expect(bound.hitUndoable("api", key, -1)).rejects.toMatchObject({ code: "invalid_request" });
+    await expect(bound.hitUndoable("api", key, Number.NaN)).rejects.toMatchObject({ code: "invalid_cost" });
   });
 });
