@@ -152,6 +152,7 @@ fn an_undo_is_accepted_for_a_time_and_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "has too many reservations for Miri, which is a thousand times slower")]
 fn marks_take_no_room_of_reservations_and_leave_denials_certain() {
     let mut ledger = ledger(Policy::fix_window(5_000, "1h").unwrap());
     for now in 0..200 {
