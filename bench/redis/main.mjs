@@ -119,7 +119,7 @@ async function loads() {
   ].join("\n\n");
 }
 
-/** What limiters with other policies on one key cost, as a part of what one does. */
+/** Measures several limiters with different policies on one key, relative to one limiter. */
 async function turns() {
   const of = Object.keys(rules);
   const cases = [

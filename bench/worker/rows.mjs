@@ -8,7 +8,7 @@ const load = fileURLToPath(new URL("load.mjs", import.meta.url));
 const kinds = ["one rule", "four rules in turn", "eight buckets", "eight buckets, 100 open"];
 const entry = worker("rows.js");
 
-/** What one object handles whose key has several rows: with four rules in turn, and with a hundred open reservations. */
+/** Measures one object whose key has several rows: with four rules in turn, and with a hundred open reservations. */
 export async function rows() {
   const subjects = Object.fromEntries(
     kinds.map((kind) => [kind, { entry, bindings: { TOLLGATE: { kind } } }]),

@@ -1,7 +1,7 @@
 /** The most lines by which a line may be out of order. */
 export const defaultSortWindow = 65_536;
 
-/** Who sent a line, and what for. */
+/** The sender of a logged request, and its target. */
 export interface LineDetails {
   readonly path: string | undefined;
   readonly agent: string | undefined;

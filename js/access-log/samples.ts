@@ -10,7 +10,7 @@ const mostTexts = 50;
 /** How many texts of a field a summary has. */
 const shown = 3;
 
-/** What a field of a key's denied lines says. */
+/** The values of a field in the denied lines of a key. */
 export interface FieldSample {
   /** The texts that come most often, and how often. */
   readonly most: readonly { readonly text: string; readonly times: number }[];
@@ -19,7 +19,7 @@ export interface FieldSample {
   readonly isMore?: boolean;
 }
 
-/** Who was denied, and what for: from the first denied lines of a key. A field that no line has is left out. */
+/** Samples of the first denied lines of a key. A field that no line has is left out. */
 export interface SampleSummary {
   /** How many denied lines were looked at. */
   readonly lines: number;

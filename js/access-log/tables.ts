@@ -122,7 +122,7 @@ export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table =
 /** The most keys of which samples are shown; the rest is in JSON. */
 const mostSampled = 5;
 
-/** Who was denied most: for each key, the fields of its denied lines in words. */
+/** A key with many denials, and the fields of its denied lines in words. */
 export interface SampledKey {
   readonly key: string;
   readonly fields: readonly (readonly [name: string, words: string])[];

@@ -123,7 +123,7 @@ mod tests {
             for (list, expected) in [("in", Some(Verdict::Deny)), ("out", None)] {
                 for address in vector[list].as_array().unwrap() {
                     let address = address.as_str().unwrap();
-                    // What is no address is in no range.
+                    // An unreadable address is in no range.
                     let expected = expected.or(address.parse::<IpAddr>().is_err().then_some(Verdict::Deny));
                     assert_eq!(verdict(&[(range, Verdict::Deny)], address), expected, "{vector}: {address}");
                 }

@@ -89,7 +89,7 @@ fn ranges_of_addresses_come_before_all_rules() {
     };
     assert_eq!(planned(&[("cf-connecting-ip", "192.0.2.7")]), Plan::Pass);
     assert_eq!(planned(&[("cf-connecting-ip", "::ffff:192.0.2.8")]), Plan::Deny);
-    // What is no address does not pass by being unreadable.
+    // An unreadable address does not pass.
     assert_eq!(planned(&[("cf-connecting-ip", "192.0.2.8:443")]), Plan::Deny);
     let missing = Plan::Reject { rule: 0, reason: Rejection::Missing };
     // Only Cloudflare's header counts.
